@@ -1,0 +1,1 @@
+"""Pure functions of numpy arrays; no classes but NamedTuples."""

@@ -1,0 +1,1 @@
+"""Networks, likelihoods, losses and the one training loop."""
