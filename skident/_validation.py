@@ -72,8 +72,9 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
     """
     names = getattr(X, "columns", None)
     X = _to_cpu(X, name)
-    if one_column and np.ndim(X) == 1:
-        X = np.asarray(X).reshape(-1, 1)
+    if one_column and names is None:
+        X = np.asarray(X)
+        X = X.reshape(-1, 1) if X.ndim == 1 else X
     array = check_array(
         X,
         dtype=list(dtype),
@@ -82,6 +83,31 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
         input_name=name,
     )
     check_finite(array, name=name, columns=names)
+    return array
+
+
+def as_columns(X, width, *, name):
+    """Return ``X`` as finite rows of a known width.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, width)
+        As for :func:`validate_rows`.
+    width : int
+        Number of columns that it must have.
+    name : str
+        What to call the array in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, width)
+    """
+    array = as_rows(X, name=name)
+    if array.shape[1] != width:
+        raise ValueError(
+            f"{name} must have {width} columns, one a latent component, but has shape "
+            f"{array.shape}."
+        )
     return array
 
 
@@ -143,3 +169,59 @@ def _to_cpu(X, name):
             )
         return X.detach().numpy()
     return X
+
+
+def validate_two_valued(estimator, X, *, reset, min_samples=1, remedy=""):
+    """Return two-valued rows as {0, 1} with the convention that they came in.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        As for :func:`validate_rows`; after the fit it has ``values_``.
+    X : array-like of shape (n_samples, n_features)
+        All values in {-1, 1} or all in {0, 1}. Rows of ones alone count as {0, 1}.
+    reset : bool
+        Whether this is a fit.
+    min_samples : int
+        Fewest rows allowed.
+    remedy : str
+        What to do about other values, for the error.
+
+    Returns
+    -------
+    bits : ndarray of shape (n_samples, n_features), int8
+        0 for the lower value, 1 for the upper one.
+    values : tuple of int
+        ``(-1, 1)`` or ``(0, 1)``; at ``reset=False`` always that of the fit.
+
+    Raises
+    ------
+    ValueError
+        For any other value, naming column, row and value, besides the errors of
+        :func:`validate_rows`.
+    """
+    names = getattr(X, "columns", None)
+    array = validate_data(
+        estimator,
+        _to_cpu(X, "X"),
+        reset=reset,
+        dtype="numeric",
+        ensure_all_finite=False,
+        ensure_min_samples=min_samples,
+    )
+    if array.dtype.kind == "f":
+        check_finite(array, columns=names)
+    if reset:
+        values = (-1, 1) if (array == -1).any() else (0, 1)
+    else:
+        values = estimator.values_
+    bits = array == values[1]
+    wrong = ~(bits | (array == values[0]))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"X must have values {values[0]} and {values[1]} only, but "
+            f"{describe_column(column, names)}, row {row} is {array[row, column]}. "
+            f"{remedy}"
+        )
+    return bits.view(np.int8), values

@@ -71,3 +71,44 @@ def next_normal(state):
         s = u * u + v * v
         if 0.0 < s < 1.0:
             return u * math.sqrt(-2.0 * math.log(s) / s)
+
+
+@kernel
+def fill_words(state, words):
+    """Fill a uint64 array with random bits, as by :func:`next_uint64` in turn."""
+    # The state in local variables stays in registers.
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for i in range(words.shape[0]):
+        total = s0 + s3
+        words[i] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+        shifted = s1 << np.uint64(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= shifted
+        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+
+
+@kernel
+def fill_normals(state, out):
+    """Fill a float64 array with standard normals, both of each polar pair."""
+    n = out.shape[0]
+    for i in range(0, n, 2):
+        while True:
+            u = 2.0 * next_uniform(state) - 1.0
+            v = 2.0 * next_uniform(state) - 1.0
+            s = u * u + v * v
+            if 0.0 < s < 1.0:
+                break
+        scale = math.sqrt(-2.0 * math.log(s) / s)
+        out[i] = u * scale
+        if i + 1 < n:
+            out[i + 1] = v * scale
+
+
+@kernel
+def threshold(p):
+    """Return t such that a uniform uint32 is below t with probability p, to 2**-33."""
+    return np.int64(p * 4294967296.0 + 0.5)

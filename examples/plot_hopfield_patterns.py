@@ -1,0 +1,62 @@
+"""
+Stored patterns, read off a decoder
+===================================
+
+Spins of a Hopfield network, a variational autoencoder trained on nothing but the
+spins, and the patterns that the network stores read off the decoder's weights.
+"""
+
+# %%
+# Data with a known answer
+# ------------------------
+# Four random patterns on 64 sites, and samples at a temperature where the network
+# remembers them.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
+from skident.datasets import make_hopfield, make_patterns
+
+patterns = make_patterns(4, 64, random_state=0)
+X, overlaps = make_hopfield(10_000, patterns, temperature=0.7, random_state=0)
+
+# %%
+# Is it a mean-field system?
+# --------------------------
+# The litmus test trains the model on one half of the rows and asks, on the other half,
+# whether the spins are independent once the latents are known.
+
+vae = MeanFieldVAE(4, max_epochs=30, random_state=0)
+litmus = CondTotalCorrelation(vae, random_state=0).fit(X)
+print(litmus.verdict_)
+for reason in litmus.reasons_:
+    print("-", reason)
+
+# %%
+# Which one?
+# ----------
+# The Jacobians of the decoder's logits span the patterns. The decoder finds the vectors
+# of -1 and 1 in that span.
+
+decoder = HopfieldPatternDecoder(vae, random_state=0).fit(X)
+found = decoder.patterns_.astype(int)
+
+# %%
+# Patterns are defined up to order and sign: each planted one is put beside the decoded
+# one with the largest overlap in absolute value.
+
+overlap = found @ patterns.T.astype(int) / 64
+best = np.abs(overlap).argmax(axis=0)
+sign = np.sign(overlap[best, np.arange(len(patterns))])
+print("overlaps:", np.abs(overlap).max(axis=0))
+
+fig, axes = plt.subplots(2, 4, figsize=(8, 4.2), layout="constrained")
+for k, (top, bottom) in enumerate(axes.T):
+    top.imshow(patterns[k].reshape(8, 8), cmap="gray")
+    bottom.imshow(sign[k] * found[best[k]].reshape(8, 8), cmap="gray")
+    for ax in (top, bottom):
+        ax.set(xticks=[], yticks=[])
+axes[0, 0].set_ylabel("planted")
+axes[1, 0].set_ylabel("decoded")
+plt.show()

@@ -1,0 +1,383 @@
+"""Maps between two representations of the same rows, in three groups."""
+
+import warnings
+from numbers import Real
+from typing import ClassVar
+
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from skident._compat import Interval, StrOptions, fit_context
+from skident._math import procrustes
+from skident._validation import as_rows, check_same_length, validate_rows
+
+
+class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What the aligners share: all but the search for the map."""
+
+    _not_unique = "the map is one of several that do equally well"
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Find the map from ``X`` to ``y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to move; at least two.
+        y : array-like of shape (n_samples, n_targets) or (n_samples,)
+            Where each row should go; 1-D is one column.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For NaN, infinity, sparse data, one row, or other numbers of rows in ``X``
+            and ``y``.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
+        X = validate_rows(self, X, reset=True, min_samples=2)
+        y = as_rows(y, name="y", min_samples=2, one_column=True)
+        check_same_length(X, y, names=("X", "y"))
+        motion = self._find(X, y)
+        self._n_targets = y.shape[1]
+        self.rotation_ = motion.rotation
+        self.scale_ = motion.scale
+        self.source_mean_ = motion.source_mean
+        self.target_mean_ = motion.target_mean
+        self.is_reflection_ = motion.reflection
+        self.is_unique_ = motion.unique
+        if not motion.unique:
+            warnings.warn(self._thin_data(X, y), UserWarning)
+        return self
+
+    def transform(self, X):
+        """Return ``scale_ * (X - source_mean_) @ rotation_ + target_mean_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to move.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rotation_.shape[1])
+            float32 if ``X`` is, else float64.
+        """
+        check_is_fitted(self)
+        X = validate_rows(self, X, reset=False)
+        return self._motion.apply(X).astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X):
+        """Return the rows whose map is nearest to ``X``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, rotation_.shape[1])
+            Rows in the space of the target.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = as_rows(X, name="X")
+        if X.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X has shape {X.shape}, but inverse_transform needs "
+                f"{self._n_features_out} columns."
+            )
+        return self._motion.invert(X).astype(X.dtype, copy=False)
+
+    def score(self, X, y):
+        """Return the part of the variance of ``y`` that the map explains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to move.
+        y : array-like of shape (n_samples, n_targets) or (n_samples,)
+            Where each should be.
+
+        Returns
+        -------
+        float
+            1 - squared error / squared distance of ``y`` from its mean, over all
+            columns, padded ones included: 1 is best, 0 as good as the mean. For
+            constant ``y``, 1 if it is met to rounding, else 0.
+        """
+        mapped = self.transform(X)
+        y = as_rows(y, name="y", one_column=True)
+        check_same_length(mapped, y, names=("X", "y"))
+        if y.shape[1] != self._n_targets:
+            raise ValueError(
+                f"y has shape {y.shape}, but fit saw {self._n_targets} column(s)."
+            )
+        y = procrustes.pad_columns(y, mapped.shape[1])
+        return procrustes.explained_variance(y, mapped)
+
+    @property
+    def _motion(self):
+        return procrustes.Motion(
+            self.rotation_,
+            self.scale_,
+            self.source_mean_,
+            self.target_mean_,
+            self.is_reflection_,
+            self.is_unique_,
+        )
+
+    def _thin_data(self, X, y):
+        return (
+            f"{type(self).__name__}: {self._not_unique} (X has shape {X.shape}, y "
+            f"{y.shape}: too few rows, or rows on a plane). is_unique_ is False."
+        )
+
+    @property
+    def _n_features_out(self):
+        return self.rotation_.shape[1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class RigidAligner(_Aligner):
+    r"""Rotation, reflection and translation of least squared error (Procrustes).
+
+    .. math:: \min_{R' R = I, \mu, c} \; \sum_n
+        \lVert c \, (x_n - \mu_X) R + \mu_Y - y_n \rVert^2
+
+    Parameters
+    ----------
+    allow_reflection : bool, default=True
+        Whether the map may turn space inside out (determinant -1). If not, it is a
+        proper rotation, as for molecules.
+    scaling : bool, default=False
+        Whether one factor for all coordinates is fitted.
+    pad : bool, default=True
+        Whether the narrower of ``X`` and ``y`` is padded with columns of zeros; if
+        not, other widths are an error. ``transform`` returns the wider width, the
+        columns of ``y`` first.
+
+    Attributes
+    ----------
+    rotation_ : ndarray of shape (n_features, max(n_features, n_targets))
+        Orthogonal if square, else the rows of the orthogonal matrix that padded
+        columns do not need.
+    scale_ : float
+        The factor; 1 without ``scaling``.
+    source_mean_ : ndarray of shape (n_features,)
+        Mean of ``X``.
+    target_mean_ : ndarray of shape (max(n_features, n_targets),)
+        Mean of ``y``, zero in padded columns.
+    is_reflection_ : bool
+        Whether the determinant is -1; False for other widths, where a reflection is a
+        rotation of the wider space.
+    is_unique_ : bool
+        Whether the rows fix the map. If not (fewer rows than dimensions, or rows on a
+        plane) there is a warning, and what is free is as near to the identity as can
+        be.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if they have names.
+
+    See Also
+    --------
+    skident.LinearAligner : Any affine map.
+    skident.PermutationAligner : Order and sign of the columns only.
+    skident.metrics.alignment_errors : All groups, out of sample.
+
+    Notes
+    -----
+    The formula of ``transform`` is the only one: ``scale_ * (X - source_mean_) @
+    rotation_ + target_mean_``. A rotation mixes the columns, so that variances or
+    names that belonged to columns of ``X`` do not belong to those of the result.
+
+    In sample, the squared error is at least that of :class:`skident.LinearAligner` and
+    at most that of :class:`skident.PermutationAligner`.
+
+    References
+    ----------
+    .. [1] P. Schonemann, "A generalized solution of the orthogonal Procrustes
+       problem", Psychometrika 31 (1966), 1.
+    .. [2] Nelson, Fumero, Karaletsos, Locatello, "Statistical and structural
+       identifiability in representation learning", ICLR 2026, theorem 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skident import RigidAligner
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> Y = X @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + [5.0, 5.0]
+    >>> aligner = RigidAligner().fit(X, Y)
+    >>> aligner.transform(np.array([[1.0, 1.0]])).round(6)
+    array([[4., 6.]])
+    >>> aligner.is_reflection_
+    False
+    """
+
+    _not_unique = "the rotation is one of several that do equally well"
+    _parameter_constraints: ClassVar[dict] = {
+        "allow_reflection": ["boolean"],
+        "scaling": ["boolean"],
+        "pad": ["boolean"],
+    }
+
+    def __init__(self, *, allow_reflection=True, scaling=False, pad=True):
+        self.allow_reflection = allow_reflection
+        self.scaling = scaling
+        self.pad = pad
+
+    def _find(self, X, y):
+        if not self.pad and X.shape[1] != y.shape[1]:
+            raise ValueError(
+                f"X has shape {X.shape} and y {y.shape}: other widths need pad=True."
+            )
+        return procrustes.rigid_map(
+            X, y, allow_reflection=self.allow_reflection, scaling=self.scaling
+        )
+
+
+class LinearAligner(_Aligner):
+    r"""Affine map of least squared error, with an optional ridge.
+
+    .. math:: \min_{B, b} \; \sum_n \lVert x_n B + b - y_n \rVert^2
+        + \alpha \lVert B \rVert^2
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Weight of the squared entries of the map, in squared units of ``X``.
+
+    Attributes
+    ----------
+    rotation_ : ndarray of shape (n_features, n_targets)
+        The linear map :math:`B`, named as in the other aligners.
+    scale_ : float
+        Always 1.
+    source_mean_ : ndarray of shape (n_features,)
+        Mean of ``X``.
+    target_mean_ : ndarray of shape (n_targets,)
+        Mean of ``y``.
+    is_reflection_ : bool
+        Whether the determinant is negative; False for other widths.
+    is_unique_ : bool
+        Whether the rows fix the map. If not (dependent columns, few rows) there is a
+        warning, and the map is the smallest one on columns of unit variance.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if they have names.
+
+    See Also
+    --------
+    skident.RigidAligner : Rotation, reflection and translation only.
+
+    Notes
+    -----
+    ``inverse_transform`` uses the pseudo-inverse of the map: what the map sends to
+    zero comes back as the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skident import LinearAligner
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> aligner = LinearAligner().fit(X, X @ [[1.0], [3.0]])
+    >>> aligner.rotation_.round(6)
+    array([[1.],
+           [3.]])
+    """
+
+    _not_unique = "the columns of X are dependent, so several maps do equally well"
+    _parameter_constraints: ClassVar[dict] = {
+        "alpha": [Interval(Real, 0, None, closed="left")]
+    }
+
+    def __init__(self, *, alpha=0.0):
+        self.alpha = alpha
+
+    def _find(self, X, y):
+        return procrustes.linear_map(X, y, alpha=self.alpha)
+
+
+class PermutationAligner(_Aligner):
+    r"""Order and signs of the columns of ``X`` that match those of ``y`` best.
+
+    .. math:: \max_{\pi, s} \; \sum_j s_j \, g_{\pi(j) j}
+
+    Parameters
+    ----------
+    signed : bool, default=True
+        Whether columns may change their sign.
+    criterion : {"error", "correlation"}, default="error"
+        What is summed: the inner products :math:`g` of centred columns, which
+        minimises the squared error, or their correlations.
+
+    Attributes
+    ----------
+    rotation_ : ndarray of shape (n_features, max(n_features, n_targets))
+        Signed permutation matrix (its first rows if ``X`` is narrower): the narrower
+        side is padded with columns of zeros.
+    scale_ : float
+        Always 1.
+    source_mean_ : ndarray of shape (n_features,)
+        Mean of ``X``.
+    target_mean_ : ndarray of shape (max(n_features, n_targets),)
+        Mean of ``y``, zero in padded columns.
+    is_reflection_ : bool
+        Whether the determinant is -1; False for other widths.
+    is_unique_ : bool
+        Whether no other order or signs do as well to rounding; if there are, there is
+        a warning, and columns stay in place where they may.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if they have names.
+
+    See Also
+    --------
+    skident.RigidAligner : Rotation, reflection and translation.
+    skident.WhitenICA : Makes columns that can be matched.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skident import PermutationAligner
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> PermutationAligner().fit(X, -X[:, ::-1]).rotation_
+    array([[ 0., -1.],
+           [-1.,  0.]])
+    """
+
+    _not_unique = "several orders or signs of columns do equally well"
+    _parameter_constraints: ClassVar[dict] = {
+        "signed": ["boolean"],
+        "criterion": [StrOptions(set(procrustes.CRITERIA))],
+    }
+
+    def __init__(self, *, signed=True, criterion="error"):
+        self.signed = signed
+        self.criterion = criterion
+
+    def _find(self, X, y):
+        return procrustes.permutation_map(
+            X, y, signed=self.signed, criterion=self.criterion
+        )

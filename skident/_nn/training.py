@@ -1,0 +1,303 @@
+"""The one training loop, through skorch.
+
+skorch keeps module, criterion, optimiser, history and callbacks; the data stays in one
+tensor that is indexed by batch, since a loader that collects rows one by one takes
+longer than the small networks of this package.
+"""
+
+import contextlib
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback
+
+from skident._progress import progress_bar
+
+
+class Schedule(NamedTuple):
+    """How long and how a network is trained.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Step size of AdamW at the start; it falls to zero along half a cosine.
+    weight_decay : float
+        Decoupled weight decay.
+    batch_size : int
+        Rows a step.
+    max_epochs : int
+        Passes over the rows.
+    patience : int or None
+        Epochs without a better validation loss after which training stops.
+    kl_warmup : float
+        Fraction of the epochs, below 1, in which the criterion's ``beta`` rises to 1.
+    """
+
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_epochs: int
+    patience: int | None = None
+    kl_warmup: float = 0.0
+
+
+def resolve_epochs(max_epochs, n_rows, batch_size, *, n_steps, least=20, most=500):
+    """Return ``max_epochs``, or for "auto" as many as make about ``n_steps`` steps."""
+    if max_epochs != "auto":
+        return max_epochs
+    return min(max(least, math.ceil(n_steps * batch_size / n_rows)), most)
+
+
+def resolve_device(device):
+    """Return the torch device for "auto" or a device name.
+
+    Raises
+    ------
+    ValueError
+        If the name is none, or the device is not there.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device={device!r} cannot be used: {error}") from error
+
+
+def to_rows(array, device):
+    """Return an array as one float32 tensor on a device."""
+    return torch.as_tensor(
+        array, dtype=torch.float32, device=resolve_device(device)
+    ).contiguous()
+
+
+def hold_out(rows, fraction):
+    """Split off a random fraction of the rows, at least one, by torch's generator.
+
+    Returns the remaining rows and the held-out ones, or all rows and None if the
+    fraction is 0.
+    """
+    if not fraction:
+        return rows, None
+    n_held = min(max(1, round(fraction * rows.shape[0])), rows.shape[0] - 1)
+    order = torch.randperm(rows.shape[0]).to(rows.device)
+    return rows[order[n_held:]], rows[order[:n_held]]
+
+
+class TensorNet(NeuralNet):
+    """A skorch net that trains on rows of one tensor."""
+
+    @property
+    def _default_callbacks(self):
+        return []
+
+    def get_split_datasets(self, X, y=None, **fit_params):
+        """Take the pair (training rows, validation rows or None) as it is."""
+        return X
+
+    def get_iterator(self, dataset, training=False):
+        """Return batches of rows, shuffled for training."""
+        return _Batches(dataset, self.batch_size, shuffle=training)
+
+    def run_single_epoch(self, iterator, training, prefix, step_fn, **fit_params):
+        """Run one pass and record its mean loss a row."""
+        if iterator is None:
+            return
+        total = 0.0
+        self._set_training(training)
+        with contextlib.nullcontext() if training else _frozen_noise():
+            for batch in iterator:
+                step = self._descend if training else self._evaluate
+                total = total + step(batch).detach() * batch.shape[0]
+        loss = float(total) / iterator.n_rows
+        if training and not math.isfinite(loss):
+            raise FloatingPointError(
+                f"The training loss became {loss} in epoch {len(self.history)}: lower "
+                "learning_rate, or bring the columns of X to a smaller scale."
+            )
+        self.history.record(f"{prefix}_loss", loss)
+
+    def _descend(self, batch):
+        self.optimizer_.zero_grad(set_to_none=True)
+        loss = self.criterion_(self.module_(batch), batch)
+        loss.backward()
+        self.optimizer_.step()
+        return loss
+
+    def _evaluate(self, batch):
+        return self.criterion_(self.module_(batch), batch)
+
+
+class _Batches:
+    """Batches of the rows of a tensor, indexed as they are asked for."""
+
+    def __init__(self, rows, batch_size, *, shuffle):
+        self.rows, self.batch_size, self.shuffle = rows, batch_size, shuffle
+        self.n_rows = rows.shape[0]
+
+    def __iter__(self):
+        if not self.shuffle:
+            yield from self.rows.split(self.batch_size)
+            return
+        order = torch.randperm(self.n_rows).to(self.rows.device)
+        for index in order.split(self.batch_size):
+            yield self.rows[index]
+
+
+@contextlib.contextmanager
+def _frozen_noise():
+    """Evaluate without gradients and with the same noise every time."""
+    with torch.random.fork_rng(), torch.inference_mode():
+        torch.manual_seed(0)
+        yield
+
+
+class _Cosine(Callback):
+    """Let the step size fall to zero along half a cosine."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def on_epoch_begin(self, net, **kwargs):
+        done = (len(net.history) - 1) / self.schedule.max_epochs
+        rate = 0.5 * self.schedule.learning_rate * (1.0 + math.cos(math.pi * done))
+        for group in net.optimizer_.param_groups:
+            group["lr"] = rate
+
+
+class _WarmUp(Callback):
+    """Let the criterion's ``beta`` rise to 1 over a fraction of the training."""
+
+    def __init__(self, schedule):
+        self.n_epochs = _warm_epochs(schedule)
+
+    def on_epoch_begin(self, net, **kwargs):
+        done = len(net.history) - 1
+        net.criterion_.beta = min(1.0, done / self.n_epochs) if self.n_epochs else 1.0
+
+
+def _warm_epochs(schedule):
+    """Epochs with ``beta`` below 1; the last epoch is never one of them."""
+    return math.floor(schedule.kl_warmup * schedule.max_epochs)
+
+
+class _Best(Callback):
+    """Keep the weights of the epoch with the least validation loss."""
+
+    def __init__(self, schedule):
+        self.patience = schedule.patience
+        # Epochs with beta < 1 are measured by another loss and cannot be the best.
+        self.first = _warm_epochs(schedule)
+        self.loss, self.epoch, self.weights = math.inf, 0, None
+
+    def on_epoch_end(self, net, **kwargs):
+        record, epoch = net.history[-1], len(net.history)
+        if epoch <= self.first:
+            return
+        loss = record.get("valid_loss", -epoch)
+        if loss < self.loss or self.weights is None:
+            self.loss, self.epoch = loss, epoch
+            self.weights = {k: v.clone() for k, v in net.module_.state_dict().items()}
+        elif self.patience is not None and epoch - self.epoch >= self.patience:
+            raise _Converged
+
+    def restore(self, net):
+        if self.weights is not None:
+            net.module_.load_state_dict(self.weights)
+
+
+class _Bar(Callback):
+    """Move the progress bar."""
+
+    def __init__(self, advance):
+        self.advance = advance
+
+    def on_epoch_end(self, net, **kwargs):
+        losses = {k: v for k, v in net.history[-1].items() if k.endswith("loss")}
+        self.advance(**losses)
+
+
+class _Converged(Exception):
+    """The validation loss has stopped falling."""
+
+
+def build_net(module, criterion, schedule, device):
+    """Put a module and a criterion into a skorch net, ready to train or to use."""
+    net = TensorNet(
+        module,
+        criterion=criterion,
+        optimizer=torch.optim.AdamW,
+        optimizer__fused=True,
+        optimizer__weight_decay=schedule.weight_decay,
+        lr=schedule.learning_rate,
+        batch_size=schedule.batch_size,
+        max_epochs=schedule.max_epochs,
+        train_split=None,
+        verbose=0,
+        device=device,
+    )
+    return net.initialize()
+
+
+@contextlib.contextmanager
+def seeded(seed):
+    """Run torch with a seed and leave its global generators as they were."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def train(net, rows, held_out, schedule, *, verbose, description):
+    """Train a net in place; its best weights are in it at the end, whatever ends it.
+
+    Parameters
+    ----------
+    net : TensorNet
+        From :func:`build_net`.
+    rows, held_out : tensor of shape (n, n_features)
+        Training rows, and validation rows or None.
+    schedule : Schedule
+        How to train.
+    verbose : int
+        0 is silent, 1 shows a progress bar.
+    description : str
+        Text before the bar.
+
+    Returns
+    -------
+    converged : bool
+        Whether early stopping ended the training.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss is not finite, naming the epoch.
+    KeyboardInterrupt
+        As raised, after the best weights so far were restored.
+    """
+    best = _Best(schedule)
+    with progress_bar(schedule.max_epochs, description, verbose=verbose) as advance:
+        net.callbacks_ = [
+            (type(callback).__name__, callback)
+            for callback in (_Cosine(schedule), _WarmUp(schedule), _Bar(advance), best)
+        ]
+        try:
+            net.fit_loop((rows, held_out), epochs=schedule.max_epochs)
+        except _Converged:
+            return True
+        finally:
+            net.callbacks_ = []
+            best.restore(net)
+    return False
+
+
+def history_arrays(net):
+    """Return the losses of every finished epoch as arrays, by name."""
+    records = [row for row in net.history if "train_loss" in row]
+    names = [k for k in ("train_loss", "valid_loss") if records and k in records[0]]
+    return {
+        name: np.array([row[name] for row in records if name in row]) for name in names
+    }

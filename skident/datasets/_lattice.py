@@ -1,0 +1,53 @@
+"""Bonds and neighbours of a cubic lattice of one to three dimensions."""
+
+import math
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Lattice(NamedTuple):
+    """Bonds (n_bonds, 2), neighbours (n_sites, 2 n_axes), signs (n_sites,)."""
+
+    bonds: np.ndarray
+    neighbours: np.ndarray
+    staggering: np.ndarray
+
+
+def check_shape(shape):
+    """Return the sides as a tuple of ints, or raise a ``ValueError``."""
+    sides = (shape,) if isinstance(shape, Integral) else tuple(shape)
+    whole = all(isinstance(n, Integral) and n >= 1 for n in sides)
+    if not whole or not 1 <= len(sides) <= 3:
+        raise ValueError(
+            f"shape must be one to three ints, each at least 1; got {shape!r}."
+        )
+    if math.prod(sides) >= 2**31:
+        raise ValueError(f"shape must have fewer than 2**31 sites, got {shape!r}.")
+    return tuple(int(n) for n in sides)
+
+
+def lattice(shape, periodic, coupling):
+    """Return the :class:`Lattice` of a shape.
+
+    Along an axis each site is bonded to the next one; if ``periodic`` the last one to
+    the first, unless they are the same site. Bonds are in the order of their sites.
+    A neighbour that is missing has the number n_sites.
+    """
+    n_sites = math.prod(shape)
+    sites = np.arange(n_sites, dtype=np.int32).reshape(shape)
+    ahead, behind = [], []
+    for axis in range(len(shape)):
+        for step, table in ((1, ahead), (-1, behind)):
+            other = np.roll(sites, -step, axis=axis)
+            edge = np.moveaxis(other, axis, 0)[-1 if step == 1 else 0]
+            if not periodic or shape[axis] == 1:
+                edge[...] = n_sites
+            table.append(other.ravel())
+    ahead, behind = np.stack(ahead, axis=1), np.stack(behind, axis=1)
+    first, axis = np.nonzero(ahead < n_sites)
+    bonds = np.stack([first.astype(np.int32), ahead[first, axis]], axis=1)
+    parity = np.indices(shape).sum(axis=0).ravel() % 2
+    staggering = np.where((parity == 1) & (coupling < 0), -1, 1).astype(np.int8)
+    return Lattice(bonds, np.hstack([ahead, behind]), staggering)

@@ -1,0 +1,173 @@
+"""What holds for every spin generator."""
+
+import subprocess
+import sys
+import textwrap
+from functools import partial
+
+import joblib
+import numpy as np
+import pytest
+
+from skident.datasets import (
+    make_curie_weiss,
+    make_hopfield,
+    make_ising,
+    make_patterns,
+)
+
+PATTERNS = make_patterns(3, 40, random_state=0)
+
+# name: (generator of n rows, width of X, width of y)
+GENERATORS = {
+    "curie-weiss": (lambda n, **k: make_curie_weiss(n, 40, **k), 40, ()),
+    "hopfield": (lambda n, **k: make_hopfield(n, PATTERNS, **k), 40, (3,)),
+    "heat-bath": (
+        lambda n, **k: make_ising(n, (4, 5), method="heat-bath", **k), 20, (),
+    ),
+    "swendsen-wang": (
+        lambda n, **k: make_ising(n, (4, 5), method="swendsen-wang", **k), 20, (),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=GENERATORS)
+def generate(request):
+    return partial(GENERATORS[request.param][0], temperature=2.5)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Make every call run many blocks."""
+    monkeypatch.setattr("skident.datasets._chains._BLOCK_NS", 1e5)
+
+
+def assert_same(first, second):
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_shapes_and_types(name):
+    make, n_sites, order = GENERATORS[name]
+    for n in (1, 23):
+        X, y, info = make(n, temperature=2.0, return_info=True, random_state=0)
+        assert (X.shape, X.dtype) == ((n, n_sites), np.int8)
+        assert (y.shape, y.dtype) == ((n, *order), np.float64)
+        assert set(np.unique(X)) <= {-1, 1}
+        assert abs(y).max() <= 1
+        assert (info.energies.shape, info.energies.dtype) == ((n,), np.float64)
+        assert info.ess == n
+        assert info.tau_int >= 1
+        assert isinstance(info.burn_in, int)
+        assert isinstance(info.method, str)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_same_for_any_number_of_jobs(generate, n_jobs, small_blocks):
+    assert_same(
+        generate(500, random_state=0), generate(500, random_state=0, n_jobs=n_jobs)
+    )
+
+
+def test_same_for_any_size_of_block(generate, small_blocks, monkeypatch):
+    many = generate(300, random_state=5)
+    monkeypatch.setattr("skident.datasets._chains._BLOCK_NS", 1e12)
+    assert_same(many, generate(300, random_state=5))
+
+
+def test_same_for_any_backend(generate, small_blocks):
+    expected = generate(100, random_state=0)
+    for backend in ("sequential", "loky"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            assert_same(expected, generate(100, random_state=0))
+
+
+def test_row_does_not_depend_on_how_many_are_asked(generate):
+    X, y, info = generate(200, random_state=1, return_info=True)
+    few_X, few_y, few_info = generate(11, random_state=1, return_info=True)
+    assert_same((X[:11], y[:11]), (few_X, few_y))
+    np.testing.assert_array_equal(info.energies[:11], few_info.energies)
+    assert info.burn_in == few_info.burn_in
+
+
+def test_rows_are_not_repeated(generate):
+    X, _ = generate(300, random_state=2)
+    assert len(np.unique(X, axis=0)) > 250
+
+
+def test_random_state_of_each_kind(generate):
+    X, _ = generate(50, random_state=0)
+    assert (X != generate(50, random_state=1)[0]).any()
+    assert (X != generate(50)[0]).any()
+    seeds = [np.random.RandomState(3), np.random.RandomState(3)]
+    first, second = (generate(50, random_state=s)[0] for s in seeds)
+    np.testing.assert_array_equal(first, second)
+    # A RandomState advances.
+    assert (first != generate(50, random_state=seeds[0])[0]).any()
+
+
+def test_zero_and_one(generate):
+    X, y = generate(60, random_state=0)
+    for spin_values in ((0, 1), [0, 1], np.array([0, 1])):
+        bits, same_y = generate(60, random_state=0, spin_values=spin_values)
+        assert bits.dtype == np.int8
+        np.testing.assert_array_equal(2 * bits - 1, X)
+        np.testing.assert_array_equal(same_y, y)
+
+
+def test_infinite_temperature_is_independent(generate):
+    X, _, info = generate(
+        5000, random_state=0, temperature=np.inf, return_info=True
+    )
+    assert np.isfinite(info.energies).all()
+    covariance = X.astype(float).T @ X / len(X)
+    error = covariance - np.eye(X.shape[1])
+    assert abs(error).max() < 6.2 / np.sqrt(len(X))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"temperature": 0}, "'temperature' parameter .* Got 0"),
+        ({"temperature": -1.5}, "'temperature' parameter .* Got -1.5"),
+        ({"temperature": np.nan}, "'temperature' parameter .* Got nan"),
+        ({"temperature": "hot"}, "'temperature' parameter .* Got 'hot'"),
+        ({"spin_values": (1, -1)}, r"spin_values must be .* got \(1, -1\)"),
+        ({"spin_values": (-1, 0, 1)}, r"spin_values must be .* got \(-1, 0, 1\)"),
+        ({"spin_values": "ab"}, "'spin_values' parameter"),
+        ({"random_state": -3}, "random_state must be >= 0, got -3"),
+        ({"random_state": "x"}, "'random_state' parameter .* Got 'x'"),
+        ({"return_info": 3}, "'return_info' parameter"),
+        ({"n_jobs": 1.5}, "'n_jobs' parameter"),
+    ],
+)
+def test_bad_input_is_named(generate, changes, message):
+    with pytest.raises(ValueError, match=message):
+        generate(4, **changes)
+
+
+@pytest.mark.parametrize("n_samples", [0, -2, 2.5, None])
+def test_bad_number_of_samples_is_named(generate, n_samples):
+    with pytest.raises(ValueError, match="'n_samples' parameter"):
+        generate(n_samples)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_is_heard(n_jobs):
+    script = f"""
+        import _thread, threading
+        from skident.datasets import make_ising
+        make_ising(2, (16, 16), temperature=2.3)
+        threading.Timer(1.0, _thread.interrupt_main).start()
+        try:
+            make_ising(10_000_000, (64, 64), temperature=2.3, n_jobs={n_jobs})
+        except KeyboardInterrupt:
+            print("heard")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "heard"

@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+
+from skident.datasets import make_ising
+
+METHODS = ["heat-bath", "swendsen-wang"]
+
+# shape, temperature, field, coupling, periodic
+MODELS = {
+    "chain": ((8,), 1.5, 0.0, 1.0, True),
+    "open chain in a field": (7, 1.0, 0.4, 1.0, False),
+    "sheet": ((3, 3), 2.3, 0.0, 1.0, True),
+    "cold sheet": ((2, 4), 1.2, 0.0, 1.0, True),
+    "sheet in a field": ((3, 3), 2.5, -0.3, 1.0, True),
+    "open antiferromagnet": ((3, 3), 1.8, 0.0, -1.0, False),
+    "frustrated": ((3, 3), 1.5, 0.0, -1.0, True),
+    "frustrated in a field": ((3, 3), 1.5, 0.5, -0.7, True),
+    "double bonds": ((2, 2, 2), 4.0, 0.0, 1.0, True),
+    "antiferromagnet in a field": ((2, 2, 2), 3.0, 1.0, -1.0, False),
+    "side of one": ((1, 6), 1.0, 0.2, 1.0, True),
+    "no coupling": ((5,), 1.0, 0.3, 0.0, True),
+    "infinite temperature": ((2, 3), np.inf, 1.0, 1.0, True),
+}
+
+
+def energy_of(shape, field, coupling, periodic):
+    """H by its definition, each site with the next one along each axis."""
+    shape = (shape,) if isinstance(shape, int) else shape
+
+    def energy(s):
+        s = s.reshape(shape)
+        bonds = 0.0
+        for axis, side in enumerate(shape):
+            product = s * np.roll(s, -1, axis=axis)
+            if not periodic:
+                product = np.take(product, range(side - 1), axis=axis)
+            if side > 1:
+                bonds += product.sum()
+        return -coupling * bonds - field * s.sum()
+
+    return energy
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_state_has_its_probability(assert_boltzmann, model, method):
+    shape, temperature, field, coupling, periodic = MODELS[model]
+    X, y, info = make_ising(
+        40_000, shape, temperature=temperature, field=field, coupling=coupling,
+        periodic=periodic, method=method, return_info=True, random_state=0,
+    )  # fmt: skip
+    energy = energy_of(shape, field, coupling, periodic)
+    assert_boltzmann(X, energy, temperature)
+    np.testing.assert_allclose(
+        info.energies[:40], [energy(s) for s in X[:40].astype(float)], atol=1e-12
+    )
+    signs = (-1.0) ** np.indices(np.atleast_1d(shape)).sum(axis=0).ravel()
+    signs = signs if coupling < 0 else np.ones_like(signs)
+    np.testing.assert_allclose(y, X @ signs / X.shape[1], atol=1e-12)
+    assert info.method == method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", ["sheet", "frustrated in a field"])
+def test_every_state_for_many_seeds(assert_boltzmann, model, method, seed):
+    shape, temperature, field, coupling, periodic = MODELS[model]
+    X, _ = make_ising(
+        100_000, shape, temperature=temperature, field=field, coupling=coupling,
+        periodic=periodic, method=method, random_state=seed,
+    )  # fmt: skip
+    assert_boltzmann(X, energy_of(shape, field, coupling, periodic), temperature)
+
+
+def test_energy_of_a_sheet_at_the_critical_point():
+    # Exact finite-size value of the 4 x 4 torus at T = 2.269: -1.56577 a site.
+    for method in METHODS:
+        *_, info = make_ising(
+            20_000, (4, 4), temperature=2.269, method=method, return_info=True,
+            random_state=0,
+        )  # fmt: skip
+        error = info.energies.std() / np.sqrt(20_000) / 16
+        assert abs(info.energies.mean() / 16 + 1.56577) < 5.7 * error
+
+
+def test_methods_agree_in_three_dimensions():
+    means, errors = [], []
+    for method in METHODS:
+        _, m, info = make_ising(
+            1500, (5, 4, 3), temperature=4.0, coupling=-1.0, periodic=False,
+            method=method, return_info=True, random_state=0,
+        )  # fmt: skip
+        observed = np.stack([info.energies, m**2])
+        means.append(observed.mean(axis=1))
+        errors.append(observed.std(axis=1) / np.sqrt(1500))
+    assert (abs(means[0] - means[1]) < 5.7 * np.hypot(*errors)).all()
+
+
+def test_both_signs_below_the_critical_point(assert_distribution):
+    for coupling in (1.0, -1.0):
+        _, m = make_ising(
+            1000, (8, 8), temperature=1.5, coupling=coupling, random_state=0
+        )
+        assert abs(m).mean() > 0.95
+        assert_distribution([(m > 0).sum(), (m < 0).sum()], [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "shape, coupling, periodic, method",
+    [
+        ((4, 4), 1.0, True, "swendsen-wang"),
+        ((4, 4), -1.0, True, "swendsen-wang"),
+        ((5, 1), -1.0, True, "heat-bath"),
+        ((5, 4), -1.0, False, "swendsen-wang"),
+        ((4, 1), -1.0, True, "swendsen-wang"),
+    ],
+)
+def test_auto_avoids_clusters_on_frustrated_lattices(shape, coupling, periodic, method):
+    *_, info = make_ising(
+        2, shape, temperature=3.0, coupling=coupling, periodic=periodic,
+        return_info=True, random_state=0,
+    )  # fmt: skip
+    assert info.method == method
+
+
+def test_cold_limits():
+    for method in METHODS:
+        X, m = make_ising(
+            20, (3, 3), temperature=1e-100, field=1.0, method=method, random_state=0
+        )
+        assert (X == 1).all()
+        assert (m == 1).all()
+
+
+@pytest.mark.parametrize(
+    "changes, name",
+    [
+        ({"shape": (2, 0)}, "shape"),
+        ({"shape": "ab"}, "shape"),
+        ({"coupling": np.nan}, "coupling"),
+        ({"field": np.inf}, "field"),
+        ({"periodic": 2}, "periodic"),
+        ({"method": "wolf"}, "method"),
+    ],
+)
+def test_bad_input_is_named(changes, name):
+    arguments = {"shape": (3, 3), "temperature": 2.0, **changes}
+    with pytest.raises(ValueError, match=name):
+        make_ising(5, **arguments)
