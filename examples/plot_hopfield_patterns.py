@@ -19,7 +19,7 @@ from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
 from skident.datasets import make_hopfield, make_patterns
 
 patterns = make_patterns(4, 64, random_state=0)
-X, overlaps = make_hopfield(10_000, patterns, temperature=0.7, random_state=0)
+X, overlaps = make_hopfield(6000, patterns, temperature=0.7, random_state=0)
 
 # %%
 # Is it a mean-field system?
@@ -27,8 +27,8 @@ X, overlaps = make_hopfield(10_000, patterns, temperature=0.7, random_state=0)
 # The litmus test trains the model on one half of the rows and asks, on the other half,
 # whether the spins are independent once the latents are known.
 
-vae = MeanFieldVAE(4, max_epochs=30, random_state=0)
-litmus = CondTotalCorrelation(vae, random_state=0).fit(X)
+vae = MeanFieldVAE(4, max_epochs=40, random_state=0)
+litmus = CondTotalCorrelation(vae, n_resamples=100, random_state=0).fit(X)
 print(litmus.verdict_)
 for reason in litmus.reasons_:
     print("-", reason)

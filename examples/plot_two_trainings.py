@@ -82,5 +82,5 @@ ax.set(
     yticklabels=errors.transformations,
 )
 ax.invert_yaxis()
-ax.legend()
+fig.legend(loc="outside right upper")
 plt.show()

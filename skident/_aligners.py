@@ -91,6 +91,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            The rows of ``X`` before the map, where it loses nothing.
         """
         check_is_fitted(self)
         X = as_rows(X, name="X")

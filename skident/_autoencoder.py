@@ -12,7 +12,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from skident._compat import Interval, StrOptions, fit_context
+from skident._compat import Interval, fit_context
 from skident._nn.held import HeldNet, check_layer_sizes
 from skident._nn.jacobians import batched_jacobian
 from skident._nn.losses import SquaredError
@@ -24,7 +24,7 @@ from skident._nn.training import (
     resolve_epochs,
 )
 from skident._random import draw_seed, torch_seed
-from skident._validation import as_columns, validate_rows
+from skident._validation import TRAINING, as_columns, validate_rows
 
 _N_STEPS = 3000
 _BLOCK = 8192
@@ -138,22 +138,10 @@ class AutoencoderEmbedder(
     """
 
     _parameter_constraints = {  # noqa: RUF012
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden_layer_sizes": ["array-like"],
+        **TRAINING,
         "negative_slope": [Interval(Real, 0, 1, closed="right")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
         "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "device": [str],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

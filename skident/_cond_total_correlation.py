@@ -23,14 +23,13 @@ from skident._math.resampling import (
 )
 from skident._mean_field_vae import MeanFieldVAE
 from skident._random import draw_seed, generator
-from skident._validation import validate_two_valued
+from skident._validation import TwoValuedInput, to_values
 
 # Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
 _CHAIN_ROWS = 10_000
-_TEST_ROWS = 5_000
+_TEST_ROWS = 2_000
 _N_NULL_GAINS = 2
 _LEVEL = 0.01
-_REMEDY = "Threshold real values first, for instance X > 0."
 
 
 class Estimate(NamedTuple):
@@ -55,7 +54,7 @@ class _Fold(NamedTuple):
     null_statistics: np.ndarray
 
 
-class CondTotalCorrelation(BaseEstimator):
+class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     r"""Litmus test of mean-field structure: total correlation given the latents.
 
     If a few latents z make the columns independent, the data has a latent mean-field
@@ -152,7 +151,7 @@ class CondTotalCorrelation(BaseEstimator):
     itself is not above zero (``marginal_pvalue_`` >= 0.01) there is nothing to explain:
     "mean-field" with u = 0.
 
-    The test uses at most 5,000, the chain 10,000 rows a fold, chosen at random.
+    The test uses at most 2,000, the chain 10,000 rows a fold, chosen at random.
 
     References
     ----------
@@ -219,9 +218,7 @@ class CondTotalCorrelation(BaseEstimator):
         CondTotalCorrelation
             The fitted test.
         """
-        bits, self.values_ = validate_two_valued(
-            self, X, reset=True, min_samples=4 * self.cv, remedy=_REMEDY
-        )
+        bits, self.values_ = self._two_valued(X, reset=True, min_samples=4 * self.cv)
         seed = draw_seed(self.random_state)
         codes = group_codes(len(bits), groups)
         labels = fold_labels(codes, self.cv, generator(seed, 0))
@@ -249,9 +246,7 @@ class CondTotalCorrelation(BaseEstimator):
             -TC(x|z) in nats, the mean over the models of the folds.
         """
         check_is_fitted(self)
-        bits, _ = validate_two_valued(
-            self, X, reset=False, min_samples=4, remedy=_REMEDY
-        )
+        bits, _ = self._two_valued(X, reset=False, min_samples=4)
         halves = generator(0).permutation(len(bits)) % 2 == 0
         gains = [
             chain_gain(bits, *_conditioned(model, bits, self.values_, 0), halves).mean()
@@ -265,7 +260,7 @@ class CondTotalCorrelation(BaseEstimator):
         model = clone(MeanFieldVAE() if self.estimator is None else self.estimator)
         if model.get_params().get("random_state", 0) is None:
             model.set_params(random_state=_new_seed(rng))
-        model.fit(_in_values(bits[~held_out], self.values_), None)
+        model.fit(to_values(bits[~held_out], self.values_), None)
         rows = rng.permutation(np.flatnonzero(held_out))[:_CHAIN_ROWS]
         test = bits[rows]
         halves = np.arange(len(rows)) % 2 == 0
@@ -348,7 +343,7 @@ class CondTotalCorrelation(BaseEstimator):
         """-ELBO - H(p) and sum_i H(x_i) - H(p) of each row, shape (2, n_rows)."""
         if self.entropy is None:
             return np.zeros((2, len(bits)))
-        rows = _in_values(bits, self.values_)
+        rows = to_values(bits, self.values_)
         log_prob = -self.entropy
         if callable(self.entropy):
             log_prob = np.asarray(self.entropy(rows), dtype=float)
@@ -363,7 +358,7 @@ class CondTotalCorrelation(BaseEstimator):
 
 def _conditioned(model, bits, values, seed):
     """Draw latents of rows; return the probabilities of 1 given them, and them."""
-    latents = model.sample_posterior(_in_values(bits, values), random_state=seed)
+    latents = model.sample_posterior(to_values(bits, values), random_state=seed)
     low, high = values
     means = (np.asarray(model.inverse_transform(latents), float) - low) / (high - low)
     return means, np.asarray(latents, float)
@@ -376,12 +371,6 @@ def _marginal_gain(bits, halves, rng):
     simulated = (rng.random(means.shape) < means).astype(np.int8)
     null = chain_gain(simulated, means, nothing, halves).mean()
     return chain_gain(bits, means, nothing, halves) - null
-
-
-def _in_values(bits, values):
-    """Return {0, 1} in the convention of the data, int8."""
-    low, high = values
-    return (low + (high - low) * bits).astype(np.int8)
 
 
 def _new_seed(rng):

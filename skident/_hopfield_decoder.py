@@ -17,15 +17,14 @@ from skident._math.binary_span import SPAN_SOLVERS, decode_span, stacked_span
 from skident._math.information import bernoulli_log_prob
 from skident._mean_field_vae import MeanFieldVAE
 from skident._random import draw_seed, generator
-from skident._validation import validate_two_valued
+from skident._validation import TwoValuedInput, to_values
 
 _DEFAULT_COMPONENTS = 8
 _N_POINTS = 2000
-_REMEDY = "Threshold real values first, for instance X > 0."
 
 
 class HopfieldPatternDecoder(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, TwoValuedInput, BaseEstimator
 ):
     r"""Stored patterns of a Hopfield-like system, read off a mean-field model.
 
@@ -166,14 +165,14 @@ class HopfieldPatternDecoder(
         HopfieldPatternDecoder
             The fitted decoder.
         """
-        bits, self.values_ = validate_two_valued(
-            self, X, reset=True, min_samples=2, remedy=_REMEDY
-        )
+        bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
         rng = generator(draw_seed(self.random_state))
-        self.estimator_ = self._new_estimator(rng).fit(self._in_values(bits), None)
+        self.estimator_ = self._new_estimator(rng).fit(
+            to_values(bits, self.values_), None
+        )
         rows = bits[rng.permutation(len(bits))[:_N_POINTS]]
         latents = self.estimator_.sample_posterior(
-            self._in_values(rows), random_state=_new_seed(rng)
+            to_values(rows, self.values_), random_state=_new_seed(rng)
         )
         n_dims = self._n_dims(latents.shape[1])
         basis, self.spectrum_ = stacked_span(
@@ -240,7 +239,7 @@ class HopfieldPatternDecoder(
         logits = self._decoded_logits(latents)
         uniform = rng.random(logits.shape)
         # p(1) > u, written so that no logit overflows
-        return self._in_values(logits > np.log(uniform) - np.log1p(-uniform))
+        return to_values(logits > np.log(uniform) - np.log1p(-uniform), self.values_)
 
     def score_samples(self, X, *, n_draws=64):
         """Return the log-likelihood of each row under the decoded model.
@@ -262,7 +261,7 @@ class HopfieldPatternDecoder(
             below in expectation as ``n_draws`` grows.
         """
         bits = self._bits(X)
-        mean, deviation = self.estimator_.posterior(self._in_values(bits))
+        mean, deviation = self.estimator_.posterior(to_values(bits, self.values_))
         noise = generator(0).standard_normal((n_draws, mean.shape[1]))
         weights = np.empty((n_draws, len(bits)))
         for weight, shift in zip(weights, noise, strict=True):
@@ -330,11 +329,7 @@ class HopfieldPatternDecoder(
 
     def _bits(self, X):
         check_is_fitted(self)
-        return validate_two_valued(self, X, reset=False, remedy=_REMEDY)[0]
-
-    def _in_values(self, bits):
-        low, high = self.values_
-        return (low + (high - low) * bits).astype(np.int8)
+        return self._two_valued(X, reset=False)[0]
 
     @property
     def _n_features_out(self):

@@ -1,7 +1,7 @@
 """Variational autoencoder with a conditionally independent decoder."""
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import torch
@@ -26,21 +26,21 @@ from skident._nn.training import (
     seeded,
 )
 from skident._random import draw_seed, generator, torch_seed
-from skident._validation import as_columns, validate_two_valued
+from skident._validation import TRAINING, TwoValuedInput, as_columns, to_values
 
 _N_STEPS = 5000
 _BLOCK = 8192
 # Numbers a block of the importance sampler may hold: 64 MiB of float32.
 _BLOCK_NUMBERS = 2**24
 _ACTIVE_KL = 0.05
-_REMEDY = (
-    "MeanFieldVAE models two-valued data: threshold real values first (for instance "
-    "X > 0), or leave out such rows."
-)
 
 
 class MeanFieldVAE(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, HeldNet, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    TwoValuedInput,
+    HeldNet,
+    BaseEstimator,
 ):
     r"""Variational autoencoder for spins or binary words: a latent mean-field theory.
 
@@ -161,21 +161,9 @@ class MeanFieldVAE(
     """
 
     _parameter_constraints = {  # noqa: RUF012
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **TRAINING,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS})],
-        "hidden_layer_sizes": ["array-like"],
         "kl_warmup": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "device": [str],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -223,14 +211,12 @@ class MeanFieldVAE(
         MeanFieldVAE
             The fitted estimator.
         """
-        bits, self.values_ = validate_two_valued(
-            self, X, reset=True, min_samples=2, remedy=_REMEDY
-        )
+        bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
         check_layer_sizes(self.hidden_layer_sizes)
         self.likelihood_ = "bernoulli" if self.likelihood == "auto" else self.likelihood
         self.constant_features_ = np.flatnonzero(bits.min(0) == bits.max(0))
         rows, held_out, _ = self._train(
-            _signs(bits),
+            2 * bits - 1,
             torch_seed(draw_seed(self.random_state)),
             held_fraction=self.validation_fraction,
             description="mean-field VAE",
@@ -270,8 +256,7 @@ class MeanFieldVAE(
         """
         decode, mean = self._fitted_module().decode, self._family().mean
         means = self._in_blocks(lambda z: mean(decode(z)), self._latents(Z), _BLOCK)
-        low, high = self.values_
-        return low + (high - low) * means
+        return means if self.values_[0] == -1 else 0.5 * (means + 1.0)
 
     def sample(self, n_samples=1, *, random_state=None):
         """Draw rows from the model.
@@ -292,9 +277,8 @@ class MeanFieldVAE(
         seed = draw_seed(random_state)
         noise = generator(seed).standard_normal((n_samples, self.n_components))
         with seeded(torch_seed(seed)):
-            bits = self._in_blocks(lambda z: draw(module.decode(z)), noise, _BLOCK)
-        low, high = self.values_
-        return (low + (high - low) * bits).astype(np.int8)
+            signs = self._in_blocks(lambda z: draw(module.decode(z)), noise, _BLOCK)
+        return to_values(signs > 0, self.values_)
 
     def posterior(self, X):
         """Return mean and standard deviation of the Gaussian posterior q(z | x).
@@ -348,7 +332,7 @@ class MeanFieldVAE(
         ndarray of shape (n_samples,)
             ELBO in nats: in expectation at most ln p(x).
         """
-        return self._with_noise(losses.elbo, X, n_draws)
+        return self._noisy(losses.elbo, self._inputs(X), n_draws)
 
     def score_samples(self, X, *, n_draws=256):
         """Return the log-likelihood of each row by importance sampling.
@@ -365,7 +349,8 @@ class MeanFieldVAE(
         ndarray of shape (n_samples,)
             ln p(x) in nats, approached from below in expectation as ``n_draws`` grows.
         """
-        return self._with_noise(losses.importance_log_likelihood, X, n_draws)
+        objective = losses.importance_log_likelihood
+        return self._noisy(objective, self._inputs(X), n_draws)
 
     def score(self, X, y=None):
         """Return the mean log-likelihood of the rows, in nats.
@@ -421,20 +406,17 @@ class MeanFieldVAE(
     def _start_independent(self, module, rows):
         """Start the output bias where the decoder has the columns' means."""
         with torch.no_grad():
-            bias = self._family().start(_smoothed_mean(rows))
-            module.decoder[-1].bias.copy_(bias)
+            module.decoder[-1].bias.copy_(self._family().independent(rows))
 
     def _measure(self, bits, rows, held_out):
         """Store what the latents carry, and warn where they carry nothing."""
-        mean, log_var = self._posterior(_signs(bits))
+        mean, log_var = self._posterior(2 * bits - 1)
         kl = 0.5 * (mean**2 + np.exp(log_var) - 1.0 - log_var)
         self.kl_per_dim_ = kl.mean(0, dtype=np.float64)
         self.rate_ = float(self.kl_per_dim_.sum())
         self.active_units_ = self.kl_per_dim_ > _ACTIVE_KL
         family = self._family()
-        independent = family.log_prob(
-            family.start(_smoothed_mean(rows)), _unit(held_out)
-        ).mean()
+        independent = family.log_prob(family.independent(rows), held_out).mean()
         elbo = self._noisy(losses.elbo, held_out.cpu().numpy(), 64).mean()
         self.gain_over_independent_ = float(elbo) - float(independent)
         if self.gain_over_independent_ <= 0.0:
@@ -466,7 +448,7 @@ class MeanFieldVAE(
             self.n_components,
             self.hidden_layer_sizes,
         )
-        criterion = losses.NegativeELBO(family.log_prob, _unit)
+        criterion = losses.NegativeELBO(family.log_prob)
         schedule = schedule or self._schedule(1)
         return build_net(module, criterion, schedule, resolve_device(self.device))
 
@@ -479,7 +461,8 @@ class MeanFieldVAE(
 
     def _inputs(self, X):
         check_is_fitted(self)
-        return _signs(validate_two_valued(self, X, reset=False, remedy=_REMEDY)[0])
+        bits, _ = self._two_valued(X, reset=False)
+        return 2 * bits - 1
 
     def _latents(self, Z):
         return as_columns(Z, self.n_components, name="Z")
@@ -489,9 +472,6 @@ class MeanFieldVAE(
         both = self._in_blocks(lambda x: torch.cat(encode(x), -1), signs, _BLOCK)
         return both[:, : self.n_components], both[:, self.n_components :]
 
-    def _with_noise(self, objective, X, n_draws):
-        return self._noisy(objective, self._inputs(X), n_draws)
-
     def _noisy(self, objective, signs, n_draws):
         """Apply an objective with ``n_draws`` points of noise, always the same."""
         noise = generator(0).standard_normal((n_draws, self.n_components))
@@ -500,7 +480,7 @@ class MeanFieldVAE(
         width = max(self.n_features_in_, *self.hidden_layer_sizes, 1)
         block = max(1, _BLOCK_NUMBERS // (n_draws * width))
         return self._in_blocks(
-            lambda x: objective(module, log_prob, x, _unit(x), noise), signs, block
+            lambda x: objective(module, log_prob, x, noise), signs, block
         ).astype(np.float64)
 
     @property
@@ -511,18 +491,3 @@ class MeanFieldVAE(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _signs(bits):
-    """Return {0, 1} as the int8 {-1, 1} that the encoder sees."""
-    return 2 * bits - 1
-
-
-def _unit(signs):
-    """Return {-1, 1} as {0, 1}."""
-    return 0.5 * (signs + 1.0)
-
-
-def _smoothed_mean(rows):
-    """Return column means of {0, 1} with half a count added to either value."""
-    return (_unit(rows).sum(0) + 0.5) / (rows.shape[0] + 1.0)

@@ -1,11 +1,29 @@
 """One door for arrays: what is wrong is said with its column, row and value."""
 
+from numbers import Integral, Real
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from skident._compat import Interval, StrOptions
+
 FLOATS = (np.float64, np.float32)
+
+# Parameter constraints of every estimator that trains a network.
+TRAINING = {
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "hidden_layer_sizes": ["array-like"],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "device": [str],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+}
 
 
 def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
@@ -171,57 +189,64 @@ def _to_cpu(X, name):
     return X
 
 
-def validate_two_valued(estimator, X, *, reset, min_samples=1, remedy=""):
-    """Return two-valued rows as {0, 1} with the convention that they came in.
+class TwoValuedInput:
+    """Mixin of estimators for spins or binary words."""
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        As for :func:`validate_rows`; after the fit it has ``values_``.
-    X : array-like of shape (n_samples, n_features)
-        All values in {-1, 1} or all in {0, 1}. Rows of ones alone count as {0, 1}.
-    reset : bool
-        Whether this is a fit.
-    min_samples : int
-        Fewest rows allowed.
-    remedy : str
-        What to do about other values, for the error.
+    def _two_valued(self, X, *, reset, min_samples=1):
+        """Return two-valued rows as {0, 1} with the convention that they came in.
 
-    Returns
-    -------
-    bits : ndarray of shape (n_samples, n_features), int8
-        0 for the lower value, 1 for the upper one.
-    values : tuple of int
-        ``(-1, 1)`` or ``(0, 1)``; at ``reset=False`` always that of the fit.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All values in {-1, 1} or all in {0, 1}. Rows of ones alone count as {0, 1}.
+        reset : bool
+            Whether this is a fit; after it the estimator has ``values_``.
+        min_samples : int
+            Fewest rows allowed.
 
-    Raises
-    ------
-    ValueError
-        For any other value, naming column, row and value, besides the errors of
-        :func:`validate_rows`.
-    """
-    names = getattr(X, "columns", None)
-    array = validate_data(
-        estimator,
-        _to_cpu(X, "X"),
-        reset=reset,
-        dtype="numeric",
-        ensure_all_finite=False,
-        ensure_min_samples=min_samples,
-    )
-    if array.dtype.kind == "f":
-        check_finite(array, columns=names)
-    if reset:
-        values = (-1, 1) if (array == -1).any() else (0, 1)
-    else:
-        values = estimator.values_
-    bits = array == values[1]
-    wrong = ~(bits | (array == values[0]))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"X must have values {values[0]} and {values[1]} only, but "
-            f"{describe_column(column, names)}, row {row} is {array[row, column]}. "
-            f"{remedy}"
+        Returns
+        -------
+        bits : ndarray of shape (n_samples, n_features), int8
+            0 for the lower value, 1 for the upper one.
+        values : tuple of int
+            ``(-1, 1)`` or ``(0, 1)``; at ``reset=False`` always that of the fit.
+
+        Raises
+        ------
+        ValueError
+            For any other value, naming column, row and value, besides the errors of
+            :func:`validate_rows`.
+        """
+        names = getattr(X, "columns", None)
+        array = validate_data(
+            self,
+            _to_cpu(X, "X"),
+            reset=reset,
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=min_samples,
         )
-    return bits.view(np.int8), values
+        if array.dtype.kind == "f":
+            check_finite(array, columns=names)
+        if reset:
+            values = (-1, 1) if (array == -1).any() else (0, 1)
+            allowed = "-1 and 1 only, or 0 and 1 only"
+        else:
+            values = self.values_
+            allowed = f"{values[0]} and {values[1]} only, as in the fit"
+        bits = array == values[1]
+        wrong = ~(bits | (array == values[0]))
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"X must have values {allowed}, but {describe_column(column, names)}, "
+                f"row {row} is {array[row, column]}. {type(self).__name__} is for "
+                "two-valued data: threshold real values first (for instance X > 0)."
+            )
+        return bits.view(np.int8), values
+
+
+def to_values(bits, values):
+    """Return {0, 1} in a two-valued convention, int8."""
+    low, high = values
+    return np.where(bits, np.int8(high), np.int8(low))

@@ -19,7 +19,8 @@ def to_mathml(latex, display, node):
     # Sphinx lets several lines stand without an environment, as TeX does not.
     if r"\\" in latex and r"\begin{" not in latex:
         latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
-    mathml = convert(latex, display=display)
+    # The converter knows the double bar, but not behind \big and its like.
+    mathml = convert(latex, display=display).replace(r">\|<", ">&#x2016;<")
     if "\\" in mathml:
         logger.warning("mathematics not understood: %s", latex, location=node)
     return mathml

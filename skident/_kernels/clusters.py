@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from skident._kernels.ising import measure, random_spins, turn_over, write_row
+from skident._kernels.ising import measure, random_spins, write_row
 from skident._kernels.jit import kernel
 from skident._kernels.streams import (
     fill_words,
@@ -106,6 +106,9 @@ def swendsen_wang_chains(
 ):  # fmt: skip
     """Run one independent chain a row, from a random start.
 
+    The start is symmetric, so that without a field a state and its reverse are equally
+    likely.
+
     Parameters
     ----------
     key : uint64
@@ -151,7 +154,5 @@ def swendsen_wang_chains(
             turn_clusters(parent, push, state, spins, turned)
             if trace.shape[0] > 0:
                 measure(spins, bonds, staggering, coupling, field, trace[k, t])
-        if field == 0:
-            turn_over(state, spins)
         measure(spins, bonds, staggering, coupling, field, totals[k])
         write_row(spins, low, high, rows[k])

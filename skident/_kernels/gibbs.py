@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skident._kernels.ising import measure, random_spins, turn_over, write_row
+from skident._kernels.ising import measure, random_spins, write_row
 from skident._kernels.jit import kernel
 from skident._kernels.streams import next_uniform, seed_stream
 
@@ -37,6 +37,9 @@ def heat_bath_chains(
 ):  # fmt: skip
     """Run one independent chain a row, from a random start.
 
+    The start is symmetric, so that without a field a state and its reverse are equally
+    likely.
+
     Parameters
     ----------
     key : uint64
@@ -68,7 +71,5 @@ def heat_bath_chains(
             heat_bath_sweep(neighbours, chances, state, spins)
             if trace.shape[0] > 0:
                 measure(spins, bonds, staggering, coupling, field, trace[k, t])
-        if field == 0:
-            turn_over(state, spins)
         measure(spins, bonds, staggering, coupling, field, totals[k])
         write_row(spins, low, high, rows[k])

@@ -25,7 +25,6 @@ from skident._kernels.jit import kernel
 from skident._kernels.streams import (
     fill_normals,
     fill_words,
-    next_uint64,
     next_uniform,
     seed_stream,
     threshold,
@@ -172,11 +171,11 @@ def relabel(patterns, n_sites, beta, state, spins, v, turned, trial):
 
 
 @kernel
-def unpack_spins(spins, sign, row):
-    """Write packed spins, times ``sign``, as 1 and -1 to ``row`` (n_sites,)."""
+def unpack_spins(spins, row):
+    """Write packed spins as 1 and -1 to ``row`` (n_sites,)."""
     for i in range(row.shape[0]):
         up = (spins[i >> 6] >> np.uint64(i & 63)) & np.uint64(1)
-        row[i] = sign if up else -sign
+        row[i] = 1 if up else -1
 
 
 @kernel
@@ -231,11 +230,11 @@ def hopfield_chains(
     slots = np.empty(n_temperatures, np.int64)
     for k in range(rows.shape[0]):
         seed_stream(key, start + k, state)
-        limits[:] = threshold(0.5)
+        # Without overlaps the first fields are pure noise: a random start, symmetric
+        # as the energy is, so that a state and its reverse are equally likely.
+        v[:] = 0
         for r in range(n_temperatures):
             slots[r] = r
-            draw_spins(limits, labels, state, words, spins[r])
-            overlap(patterns, spins[r], n_sites, v[r])
         for t in range(n_sweeps):
             for r in range(n_temperatures):
                 s, w = spins[slots[r]], v[slots[r]]
@@ -250,8 +249,6 @@ def hopfield_chains(
                 trace[k, t, 0] = square_norm(v[slots[0]])
                 for mu in range(n_patterns):
                     trace[k, t, mu + 1] = float(v[slots[0], mu]) ** 2
-        # The energy is even: turn over with probability 1/2.
-        sign = 1 if next_uint64(state) >> np.uint64(63) else -1
-        unpack_spins(spins[slots[0]], sign, rows[k])
+        unpack_spins(spins[slots[0]], rows[k])
         for mu in range(n_patterns):
-            overlaps[k, mu] = sign * v[slots[0], mu]
+            overlaps[k, mu] = v[slots[0], mu]

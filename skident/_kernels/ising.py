@@ -39,14 +39,6 @@ def measure(spins, bonds, staggering, coupling, field, totals):
 
 
 @kernel
-def turn_over(state, spins):
-    """Turn all spins over with probability 1/2."""
-    if next_uint64(state) >> np.uint64(63):
-        for i in range(spins.shape[0]):
-            spins[i] = -spins[i]
-
-
-@kernel
 def write_row(spins, low, high, row):
     """Write spins as ``low`` (down) and ``high`` (up)."""
     for i in range(row.shape[0]):

@@ -63,17 +63,6 @@ def next_uniform(state):
 
 
 @kernel
-def next_normal(state):
-    """Return a standard normal float64 (Marsaglia's polar method)."""
-    while True:
-        u = 2.0 * next_uniform(state) - 1.0
-        v = 2.0 * next_uniform(state) - 1.0
-        s = u * u + v * v
-        if 0.0 < s < 1.0:
-            return u * math.sqrt(-2.0 * math.log(s) / s)
-
-
-@kernel
 def fill_words(state, words):
     """Fill a uint64 array with random bits, as by :func:`next_uint64` in turn."""
     # The state in local variables stays in registers.
@@ -93,7 +82,7 @@ def fill_words(state, words):
 
 @kernel
 def fill_normals(state, out):
-    """Fill a float64 array with standard normals, both of each polar pair."""
+    """Fill a float64 array with standard normals (Marsaglia's polar method)."""
     n = out.shape[0]
     for i in range(0, n, 2):
         while True:

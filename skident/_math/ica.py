@@ -19,6 +19,7 @@ _MEMORY = 10
 _CURVATURE_FLOOR = 1e-2
 _LARGEST_ANGLE = 0.8
 _SADDLES = 5
+_HALVINGS = 11
 _SAME = 1e-6
 
 
@@ -80,21 +81,8 @@ class _Moments(NamedTuple):
 def moments(whitened, rotation, contrast, signs=None):
     """Sum a contrast and its derivatives over the rows.
 
-    Parameters
-    ----------
-    whitened : ndarray of shape (n_samples, n_components)
-        White rows.
-    rotation : ndarray of shape (n_components, n_components)
-        Current orthogonal matrix.
-    contrast : callable
-        A value of ``CONTRASTS``.
-    signs : ndarray of shape (n_components,), optional
-        +1 where the contrast is to be made small, -1 where large; default: what
-        makes the curvature positive for independent sources.
-
-    Returns
-    -------
-    _Moments
+    ``signs`` are +1 where the contrast is to be made small, -1 where large; default:
+    what makes the curvature positive for independent sources.
     """
     k = rotation.shape[0]
     values, curvatures, slopes = np.zeros(k), np.zeros(k), np.zeros((k, k))
@@ -156,9 +144,6 @@ class _History:
     def __init__(self):
         self.pairs = []
 
-    def clear(self):
-        self.pairs = []
-
     def push(self, step, change):
         curvature = np.vdot(step, change)
         if curvature > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
@@ -175,17 +160,17 @@ class _History:
         ):
             descent = descent + step * (weight - rho * np.vdot(change, descent))
         if np.vdot(descent, gradient) >= 0:
-            self.clear()
+            self.pairs = []
             descent = -gradient / hessian
         return descent * min(1.0, _LARGEST_ANGLE / max(np.abs(descent).max(), 1e-300))
 
 
-def _line_search(whitened, rotation, contrast, state, direction):
+def _line_search(whitened, rotation, contrast, state, direction, max_passes):
     """Halve the step until the contrast, or at rounding the gradient, falls."""
     slope = 0.5 * np.vdot(state.gradient, direction)
     noise = 1e-13 * np.abs(state.values).sum()
     length = 1.0
-    for n_pass in range(1, 12):
+    for n_pass in range(1, max_passes + 1):
         turned = linalg.expm(length * direction) @ rotation
         trial = moments(whitened, turned, contrast, state.signs)
         fall = trial.loss - state.loss
@@ -203,19 +188,20 @@ def _second_order(whitened, rotation, contrast, max_iter, tol):
     state = moments(whitened, rotation, contrast)
     while state.criterion > tol and n_iter < max_iter:
         direction = history.direction(state.gradient, state.hessian)
+        passes = min(_HALVINGS, max_iter - n_iter)
         turned, trial, length, n_pass = _line_search(
-            whitened, rotation, contrast, state, direction
+            whitened, rotation, contrast, state, direction, passes
         )
         n_iter += n_pass
         if turned is None:
             if not history.pairs:
                 break
-            history.clear()
+            history.pairs = []
             continue
         history.push(length * direction, trial.gradient - state.gradient)
         signs = np.where(trial.curvatures >= np.diag(trial.slopes), 1.0, -1.0)
         if not np.array_equal(signs, state.signs):
-            history.clear()
+            history.pairs = []
         # Exact orthogonality, which a long product of rotations loses slowly.
         rotation, state = _polar(turned), trial._replace(signs=signs)
     return rotation, state, n_iter
@@ -286,8 +272,9 @@ def solve(whitened, *, contrast="logcosh", start=None, max_iter=200, tol=1e-4):
         rotation = _second_order(subset, rotation, function, max_iter, tol)[0]
     noise = 1e-3 if len(subset) == len(whitened) else 10.0 / np.sqrt(len(subset))
     for _ in range(_SADDLES):
-        left = max(1, max_iter - n_iter)
-        rotation, state, passes = _second_order(whitened, rotation, function, left, tol)
+        rotation, state, passes = _second_order(
+            whitened, rotation, function, max_iter - n_iter, tol
+        )
         n_iter += passes
         turned = _escape(subset, rotation, function, state.signs, noise)
         if turned is None or n_iter >= max_iter:
@@ -296,7 +283,7 @@ def solve(whitened, *, contrast="logcosh", start=None, max_iter=200, tol=1e-4):
     gaussian = GAUSSIAN_VALUES[contrast]
     return Solution(
         rotation,
-        min(n_iter, max_iter),
+        n_iter,
         state.criterion,
         state.criterion <= tol,
         state.signs * (-1 if contrast == "cube" else 1) < 0,

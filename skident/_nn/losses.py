@@ -28,19 +28,16 @@ class NegativeELBO(nn.Module):
     ----------
     log_prob : callable
         Log-probability of a likelihood.
-    to_target : callable
-        From the encoder's input to the units of the likelihood.
     """
 
-    def __init__(self, log_prob, to_target):
+    def __init__(self, log_prob):
         super().__init__()
         self.log_prob = log_prob
-        self.to_target = to_target
         self.beta = 1.0
 
     def forward(self, encoded, x):
         """Compare an ``Encoded`` batch with the rows it came from."""
-        fit = self.log_prob(encoded.parameters, self.to_target(x))
+        fit = self.log_prob(encoded.parameters, x)
         kl = gaussian_kl(encoded.mean, encoded.log_var).sum(-1)
         return (self.beta * kl - fit).mean()
 
@@ -72,14 +69,14 @@ def posterior_draws(module, x, noise):
     return draws, mean, log_var
 
 
-def elbo(module, log_prob, x, target, noise):
+def elbo(module, log_prob, x, noise):
     """Evidence lower bound of each row (n,), averaged over k draws of noise."""
     draws, mean, log_var = posterior_draws(module, x, noise)
-    fit = log_prob(module.decode(draws), target).mean(0)
+    fit = log_prob(module.decode(draws), x).mean(0)
     return fit - gaussian_kl(mean, log_var).sum(-1)
 
 
-def importance_log_likelihood(module, log_prob, x, target, noise):
+def importance_log_likelihood(module, log_prob, x, noise):
     """Log-likelihood of each row (n,) by importance sampling from the posterior.
 
     ln (1/k) sum_j p(x|z_j) p(z_j) / q(z_j|x) (Burda, Grosse, Salakhutdinov 2016): in
@@ -88,5 +85,5 @@ def importance_log_likelihood(module, log_prob, x, target, noise):
     draws, _, log_var = posterior_draws(module, x, noise)
     log_prior = -0.5 * draws.square().sum(-1)
     log_posterior = -0.5 * (noise.square().sum(-1)[:, None] + log_var.sum(-1))
-    weights = log_prob(module.decode(draws), target) + log_prior - log_posterior
+    weights = log_prob(module.decode(draws), x) + log_prior - log_posterior
     return torch.logsumexp(weights, 0) - math.log(noise.shape[0])

@@ -22,7 +22,7 @@ _PILOT_GROWTH = 4
 # The pilot is long enough when it holds this many autocorrelation times.
 _PILOT_TIMES = 40
 # Site updates after which a pilot stops growing.
-_PILOT_WORK = 6e8
+_PILOT_WORK = 2e8
 _BURN_IN_TIMES = 8
 _BURN_IN_LEAST = 16
 
@@ -148,7 +148,8 @@ def measure_burn_in(pilot, seed, *, n_sites, n_observables, n_jobs):
     tau_int : float
         Integrated autocorrelation time, in sweeps.
     burn_in : int
-        Sweeps before the one draw of a chain: eight times ``tau_int``.
+        Sweeps before the one draw of a chain: eight times ``tau_int``, or after a
+        warning as many as the longest pilot has.
     """
     longest = max(4 * _PILOT_START, _PILOT_WORK / (_PILOT_CHAINS * n_sites))
     n_sweeps = _PILOT_START
@@ -164,7 +165,7 @@ def measure_burn_in(pilot, seed, *, n_sites, n_observables, n_jobs):
         n_sweeps *= _PILOT_GROWTH
     burn_in = max(_BURN_IN_LEAST, math.ceil(_BURN_IN_TIMES * tau_int))
     if not enough:
-        burn_in = max(burn_in, n_sweeps)
+        burn_in = n_sweeps
         warnings.warn(
             f"The chains mix slowly: the autocorrelation time is at least "
             f"{tau_int:.0f} sweeps, too long for a pilot of {n_sweeps} sweeps. The "

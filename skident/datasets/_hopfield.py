@@ -97,9 +97,9 @@ def make_hopfield(
     of a ladder of temperatures, draws the fields of the patterns given the spins
     (Gaussian), then all spins given the fields (independent), and proposes to swap
     two overlaps through :math:`s_i \to s_i \xi_i^\mu \xi_i^\nu`; then neighbouring
-    temperatures propose to exchange their states. The draw is turned over with
-    probability 1/2, which H allows. The burn-in is eight times the autocorrelation time
-    (of energy and squared overlaps) in pilot chains.
+    temperatures propose to exchange their states. The start is as symmetric as H, so
+    that a state and its reverse are equally likely. The burn-in is eight times the
+    autocorrelation time (of energy and squared overlaps) in pilot chains.
 
     References
     ----------

@@ -116,8 +116,8 @@ def make_ising(
     -----
     Every sample is the end of its own chain, which starts at random. The burn-in is
     eight times the autocorrelation time, of energy and (absolute, without a field)
-    order parameter, in pilot chains. Without a field the draw is turned over with
-    probability 1/2, which H allows.
+    order parameter, in pilot chains. The start is as symmetric as H without a field, so
+    that a state and its reverse are then equally likely.
 
     References
     ----------

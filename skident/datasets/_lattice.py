@@ -41,9 +41,9 @@ def lattice(shape, periodic, coupling):
     for axis in range(len(shape)):
         for step, table in ((1, ahead), (-1, behind)):
             other = np.roll(sites, -step, axis=axis)
-            edge = np.moveaxis(other, axis, 0)[-1 if step == 1 else 0]
             if not periodic or shape[axis] == 1:
-                edge[...] = n_sites
+                edge = -1 if step == 1 else 0
+                np.moveaxis(other, axis, 0)[edge, ...] = n_sites
             table.append(other.ravel())
     ahead, behind = np.stack(ahead, axis=1), np.stack(behind, axis=1)
     first, axis = np.nonzero(ahead < n_sites)

@@ -19,7 +19,37 @@ _BLOCK = 1 << 20
 
 
 class CurieWeiss(NamedTuple):
-    """Exact values of the Curie-Weiss model; see :func:`curie_weiss`."""
+    r"""Exact values of the Curie-Weiss model, as :func:`curie_weiss` returns them.
+
+    In a field too, moments are those of m = M / N about zero: nothing is subtracted.
+
+    Attributes
+    ----------
+    magnetization : float
+        <m>.
+    abs_magnetization : float
+        <\|m\|>.
+    susceptibility : float
+        N <m^2>, without 1 / T.
+    binder : float
+        1 - <m^4> / (3 <m^2>^2).
+    energy : float
+        <H> / N.
+    free_energy : float
+        -T ln Z; minus infinity at infinite temperature.
+    entropy : float
+        Entropy of the whole configuration, in nats.
+    total_correlation : float
+        Sum of the entropies of the single spins minus ``entropy``, in nats. In a field
+        the spins are biased, and their own entropy is that of the biased spin.
+    bipartite_information : float
+        Mutual information, in nats, of the half cut: the first ``n_sites // 2`` spins
+        against the rest.
+    order_parameter : float
+        sqrt(<m^2>).
+    pair_correlation : float or None
+        <s_i s_j> for i != j; None for a single spin.
+    """
 
     magnetization: float
     abs_magnetization: float
@@ -63,23 +93,10 @@ def curie_weiss(n_sites, temperature, field=0.0):
     Returns
     -------
     CurieWeiss
-        A named tuple, with m = M / N:
-
-        - ``magnetization``: <m>, and ``abs_magnetization``: <\|m\|>;
-        - ``susceptibility``: N <m^2>, without 1 / T and without subtracting <m>^2,
-          in a field too;
-        - ``binder``: 1 - <m^4> / (3 <m^2>^2), of the moments about zero;
-        - ``energy``: <H> / N;
-        - ``free_energy``: -T ln Z (minus infinity at infinite temperature);
-        - ``entropy``: of the whole configuration, in nats;
-        - ``total_correlation``: sum of the entropies of the single spins minus
-          ``entropy``, in nats; in a field the spins are biased, and their own
-          entropy is that of the biased spin;
-        - ``bipartite_information``: mutual information, in nats, of the half cut:
-          the first ``n_sites // 2`` spins against the rest;
-        - ``order_parameter``: sqrt(<m^2>);
-        - ``pair_correlation``: <s_i s_j> for i != j, not connected; ``None`` for a
-          single spin.
+        A named tuple of ``magnetization``, ``abs_magnetization``,
+        ``susceptibility``, ``binder``, ``energy`` (per site), ``free_energy``,
+        ``entropy``, ``total_correlation``, ``bipartite_information``,
+        ``order_parameter`` and ``pair_correlation``; see :class:`CurieWeiss`.
 
     Raises
     ------

@@ -63,7 +63,14 @@ class AlignmentErrors(NamedTuple):
     n_samples: int
 
     def to_dict(self):
-        """Return a dict of columns, one row a transformation, as for a data frame."""
+        """Return the table as columns.
+
+        Returns
+        -------
+        dict
+            "transformation", "error", "lower", "upper", "forward", "backward" and
+            "chance", one entry a transformation, as a data frame takes them.
+        """
         return {
             "transformation": list(self.transformations),
             "error": self.error,

@@ -6,7 +6,7 @@ from skident.datasets._chains import integrated_time, measure_burn_in, run_block
 
 
 def autoregressive(start, stop, key, n_sweeps, memory):
-    """Chains with correlation memory**t: time (1 + memory) / (1 - memory)."""
+    """Chains with correlation memory**t, time (1 + memory) / (1 - memory)."""
     rng = np.random.default_rng([int(key), start])
     noise = rng.normal(size=(stop - start, n_sweeps, 1))
     trace = np.empty_like(noise)
@@ -20,10 +20,10 @@ def autoregressive(start, stop, key, n_sweeps, memory):
 def test_integrated_time_of_an_autoregressive_chain(memory):
     exact = (1 + memory) / (1 - memory)
     trace = autoregressive(0, 16, 0, 4000, memory)
-    assert integrated_time(trace) == pytest.approx(exact, rel=0.1)
+    assert integrated_time(trace) == pytest.approx(exact, rel=0.15)
     # The slowest of the observables counts.
     both = np.concatenate([trace, autoregressive(0, 16, 1, 4000, 0.0)], axis=2)
-    assert integrated_time(both) == pytest.approx(exact, rel=0.1)
+    assert integrated_time(both) == pytest.approx(exact, rel=0.15)
 
 
 def test_chains_stuck_apart_are_correlated_for_ever():
@@ -43,9 +43,7 @@ def measure(memory, seed=0, n_sites=1000):
     def pilot(start, stop, key, n_sweeps):
         return autoregressive(start, stop, key, n_sweeps, memory)
 
-    return measure_burn_in(
-        pilot, seed, n_sites=n_sites, n_observables=1, n_jobs=None
-    )
+    return measure_burn_in(pilot, seed, n_sites=n_sites, n_observables=1, n_jobs=None)
 
 
 def test_burn_in_follows_the_measured_time():

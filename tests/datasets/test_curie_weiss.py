@@ -49,7 +49,8 @@ def test_moments_for_many_seeds(temperature, seed):
 
 
 @pytest.mark.parametrize(
-    "n, temperature, field", [(1, 1.0, 0.2), (2, 0.5, 0.0), (9, 0.9, 0.0), (9, 1.2, 0.3)]
+    "n, temperature, field",
+    [(1, 1.0, 0.2), (2, 0.5, 0.0), (9, 0.9, 0.0), (9, 1.2, 0.3)],
 )
 def test_every_state_has_its_probability(assert_boltzmann, n, temperature, field):
     X, _ = make_curie_weiss(
@@ -89,7 +90,5 @@ def test_very_large_system_and_very_cold():
 
 
 def test_info_says_exact():
-    *_, info = make_curie_weiss(
-        7, 5, temperature=1.0, return_info=True, random_state=0
-    )
+    *_, info = make_curie_weiss(7, 5, temperature=1.0, return_info=True, random_state=0)
     assert (info.method, info.tau_int, info.ess, info.burn_in) == ("exact", 1.0, 7.0, 0)

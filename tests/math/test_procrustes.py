@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import hadamard
 
 from skident._math import procrustes
 from skident._math.ica import random_rotation
@@ -93,6 +94,20 @@ def test_uniqueness_in_three_dimensions(rank, free, proper):
     assert procrustes.rigid_map(X, Y, allow_reflection=False).unique == proper
 
 
+def test_scale_and_uniqueness_of_a_mirror_image_without_reflection():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    mirror = 3 * X * [1, 1, -1]
+    motion = procrustes.rigid_map(X, mirror, allow_reflection=False, scaling=True)
+    least = squared_error(motion, X, mirror)
+    for factor in (0.99, 1.01):
+        other = motion._replace(scale=factor * motion.scale)
+        assert squared_error(other, X, mirror) > least
+    # Any axis of an octahedron can be the one that is turned over.
+    corners = np.r_[np.eye(3), -np.eye(3)]
+    assert not procrustes.rigid_map(corners, -corners, allow_reflection=False).unique
+    assert procrustes.rigid_map(corners, -corners).unique
+
+
 def test_what_is_free_stays_nearest_to_the_identity():
     X = np.zeros((10, 4))
     X[:, :2] = np.random.default_rng(0).standard_normal((10, 2))
@@ -161,6 +176,10 @@ def test_permutation_uniqueness():
     motion = procrustes.permutation_map(twins, twins)
     assert not motion.unique
     np.testing.assert_array_equal(motion.rotation, np.eye(3))
+    # Three columns match the second one equally well: it stays in its place.
+    a, b, c, d = hadamard(8)[:, 1:5].T
+    motion = procrustes.permutation_map(np.c_[a, a, b, a], np.c_[c, a, d, d])
+    np.testing.assert_array_equal(motion.rotation, np.eye(4))
     dead = np.c_[X[:, :2], np.zeros(30)]
     assert not procrustes.permutation_map(dead, dead).unique
 

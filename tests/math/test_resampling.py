@@ -24,6 +24,13 @@ def test_folds_keep_groups_whole(seed, n, n_groups):
     assert np.ptp(np.bincount(alone)) <= 1
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_unequal_groups_are_balanced(seed):
+    codes = np.repeat(np.arange(11), [5] * 5 + [50] + [5] * 5)
+    folds = resampling.fold_labels(codes, 2, np.random.default_rng(seed))
+    assert np.bincount(folds).tolist() == [50, 50]
+
+
 def test_too_few_groups():
     with pytest.raises(ValueError, match="3 folds need at least as many groups, got 2"):
         resampling.fold_labels(np.array([0, 0, 1, 1]), 3, np.random.default_rng(0))

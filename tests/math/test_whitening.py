@@ -68,6 +68,13 @@ def test_duplicate_with_small_noise_is_cut_and_leaves_the_rest_alone(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_rank_is_of_columns_of_unit_variance_not_unit_range(solver):
+    """A rare spike has a small variance for its range."""
+    X = np.c_[np.random.default_rng(0).standard_normal(4000), np.arange(4000) == 5]
+    assert whiten(X, solver=solver, rank_tol=0.2).rank == 2
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_ill_conditioned_covariance_is_still_whitened_to_rounding(solver):
     X = planted(0, 500, 3, 3)
     X = np.c_[X, X[:, 0] + 1e-5 * np.random.default_rng(1).standard_normal(500)]

@@ -1,0 +1,209 @@
+"""Alignment errors by group of transformations."""
+
+import numpy as np
+
+from skident.metrics import AlignmentErrors, alignment_errors
+from skident.plotting._panels import BLUE, GREY, PanelDisplay, percent
+
+
+class AlignmentDisplay(PanelDisplay):
+    """Out-of-sample alignment errors of two representations, by transformation.
+
+    One line a group of transformations: the mean error with its interval, and where
+    unrelated rows would be. 0 is perfect agreement.
+
+    Parameters
+    ----------
+    errors : AlignmentErrors
+        As by :func:`skident.metrics.alignment_errors`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes drawn on; after ``plot``.
+    figure_ : matplotlib.figure.Figure
+        Figure that holds it; after ``plot``.
+
+    Raises
+    ------
+    TypeError
+        If ``errors`` are not ``AlignmentErrors``.
+    ValueError
+        If the arrays of ``errors`` do not have one finite entry a transformation.
+
+    See Also
+    --------
+    skident.metrics.alignment_errors : The figures drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> import numpy as np
+    >>> from skident.plotting import AlignmentDisplay
+    >>> matplotlib.use("Agg")  # no window
+    >>> rng = np.random.default_rng(0)
+    >>> Z1 = rng.laplace(size=(200, 2))
+    >>> Z2 = Z1 @ np.array([[0.6, 0.8], [-0.8, 0.6]])
+    >>> display = AlignmentDisplay.from_predictions(Z1, Z2, random_state=0)
+    >>> display.ax_.get_xlabel()
+    'mean error / latent diameter'
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, errors):
+        _check(errors)
+        self.errors = errors
+
+    @property
+    def _figsize(self):
+        return 6.0, 2.0 + 0.5 * len(self.errors.transformations)
+
+    @classmethod
+    def from_errors(
+        cls, errors, *, ax=None, name=None, plot_chance_level=True, color=BLUE
+    ):
+        """Draw errors that were computed before.
+
+        Parameters
+        ----------
+        errors : AlignmentErrors
+            As by :func:`skident.metrics.alignment_errors`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        name : str, default=None
+            What was compared; becomes the title.
+        plot_chance_level : bool, default=True
+            Whether to mark the error of unrelated rows.
+        color : str, default="#0072B2"
+            Colour of the errors.
+
+        Returns
+        -------
+        AlignmentDisplay
+            The display, drawn.
+        """
+        return cls(errors).plot(
+            ax, name=name, plot_chance_level=plot_chance_level, color=color
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Z1,
+        Z2,
+        *,
+        ax=None,
+        name=None,
+        plot_chance_level=True,
+        color=BLUE,
+        **options,
+    ):
+        """Compute the errors of two representations and draw them.
+
+        Parameters
+        ----------
+        Z1, Z2 : array-like of shape (n_samples, n_features)
+            Representations of the same rows in the same order.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        name : str, default=None
+            What was compared; becomes the title.
+        plot_chance_level : bool, default=True
+            Whether to mark the error of unrelated rows.
+        color : str, default="#0072B2"
+            Colour of the errors.
+        **options : dict
+            Passed to :func:`skident.metrics.alignment_errors`: ``transformations``,
+            ``cv``, ``groups``, ``diameter``, ``random_state`` and so on.
+
+        Returns
+        -------
+        AlignmentDisplay
+            The display, drawn; its ``errors`` hold the figures.
+        """
+        return cls.from_errors(
+            alignment_errors(Z1, Z2, **options),
+            ax=ax,
+            name=name,
+            plot_chance_level=plot_chance_level,
+            color=color,
+        )
+
+    def plot(self, ax=None, *, name=None, plot_chance_level=True, color=BLUE):
+        """Draw the errors.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        name : str, default=None
+            What was compared; becomes the title.
+        plot_chance_level : bool, default=True
+            Whether to mark the error of unrelated rows.
+        color : str, default="#0072B2"
+            Colour of the errors.
+
+        Returns
+        -------
+        AlignmentDisplay
+            The display itself.
+        """
+        axes = self._take_axes(ax)
+        errors, ax = self.errors, axes[0]
+        lines = np.arange(len(errors.transformations))
+        # Not errorbar: the mean may lie outside a percentile interval.
+        ax.hlines(lines, *np.transpose(errors.interval), color=color, linewidth=2.5)
+        ax.scatter(
+            errors.error, lines, color=color, zorder=3, label="error and interval"
+        )
+        for line, error in zip(lines, errors.error, strict=True):
+            ax.annotate(
+                f"{error:.3f}", (error, line), (0, 5), textcoords="offset points",
+                ha="center", va="bottom", fontsize="small",
+            )  # fmt: skip
+        if plot_chance_level:
+            ax.scatter(
+                errors.chance, lines, marker="|", s=300, linewidths=2, color=GREY,
+                label="chance (rows shuffled)",
+            )  # fmt: skip
+        self._label(ax, lines, name)
+        return self._keep(axes)
+
+    def _label(self, ax, lines, name):
+        from matplotlib.transforms import offset_copy
+
+        errors = self.errors
+        ax.set_yticks(lines, errors.transformations)
+        ax.set_ylim(len(lines) - 0.5, -0.6)
+        ax.set_xlim(left=0.0)
+        ax.margins(x=0.08)
+        unit = "" if errors.diameter == "max" else f" ({errors.diameter})"
+        ax.set_xlabel(f"mean error / latent diameter{unit}")
+        title = [] if name is None else [name]
+        if errors.ica_efficiency is not None:
+            figures = (errors.ica_efficiency, *errors.ica_efficiency_interval)
+            title.append(f"ICA efficiency {percent(figures, 0)}")
+        ax.set_title("\n".join(title), loc="left", fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+        # Below the label of the axis, at any height of the figure.
+        below = offset_copy(ax.transAxes, ax.figure.figure, y=-36, units="points")
+        ax.legend(
+            loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below,
+            ncols=2, frameon=False,
+        )  # fmt: skip
+
+
+def _check(errors):
+    """Raise an error that names the array of the wrong shape or not finite."""
+    if not isinstance(errors, AlignmentErrors):
+        raise TypeError(f"errors must be AlignmentErrors, got {type(errors).__name__}.")
+    count = len(errors.transformations)
+    for name, shape in (
+        ("error", (count,)), ("interval", (count, 2)), ("chance", (count,)),
+    ):  # fmt: skip
+        array = np.asarray(getattr(errors, name), dtype=float)
+        if array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(
+                f"errors.{name} must be finite with shape {shape}, as there are "
+                f"{count} transformations; got shape {array.shape}."
+            )

@@ -1,0 +1,109 @@
+"""A kernel must load where nothing can be cached: read-only install, no home."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skident
+from skident.datasets import make_curie_weiss
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+
+UNGUARDED = """
+import numba
+
+@numba.njit(cache=True)
+def unguarded(x):
+    return x + 1
+"""
+
+
+def obey_mode_bits():
+    """Make the mode bits of files count for root too, from the next exec on."""
+    ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+
+
+@pytest.fixture
+def read_only_install(tmp_path):
+    """A copy of the package in folders that cannot be written."""
+    package = tmp_path / "skident"
+    shutil.copytree(
+        Path(skident.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (package / "_kernels" / "unguarded.py").write_text(UNGUARDED)
+    folders = [tmp_path, *(p for p in package.rglob("*") if p.is_dir()), package]
+    for folder in folders:
+        folder.chmod(0o555)
+    yield tmp_path
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def run_there(read_only_install):
+    def run(script):
+        drop = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+        environment = {k: v for k, v in os.environ.items() if k not in drop}
+        environment |= {"HOME": "/dev/null", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTHONPATH"] = str(read_only_install)
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            capture_output=True, text=True, timeout=300, env=environment,
+            cwd="/", preexec_fn=obey_mode_bits,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drops a Linux capability")
+def test_kernels_work_where_nothing_can_be_written(run_there, read_only_install):
+    done = run_there("""
+        import skident
+        print(skident.__file__)
+        from skident.datasets import make_curie_weiss
+        X, _ = make_curie_weiss(5, 12, temperature=1.0, random_state=0)
+        print(X.ravel().tolist())
+    """)
+    assert done.returncode == 0, done.stderr
+    place, values = done.stdout.splitlines()
+    assert place.startswith(str(read_only_install))
+    X, _ = make_curie_weiss(5, 12, temperature=1.0, random_state=0)
+    assert values == str(X.ravel().tolist())
+    assert not list(read_only_install.rglob("__pycache__"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drops a Linux capability")
+def test_an_unguarded_cache_fails_there(run_there):
+    # Without this the test above would prove nothing.
+    done = run_there("import skident._kernels.unguarded")
+    assert done.returncode != 0
+    assert "cannot cache function" in done.stderr
+
+
+def test_kernels_release_the_lock_and_are_serial():
+    from skident._kernels.streams import next_uint64
+
+    options = next_uint64.targetoptions
+    assert options["nogil"]
+    assert not options.get("parallel", False)
+    # Lazy: a signature exists only once a kernel has been called.
+    assert not next_uint64.py_func.__module__.startswith("numba")
+
+
+def test_division_by_zero_is_that_of_numpy():
+    from skident._kernels.jit import kernel
+
+    @kernel
+    def divide(a, b):
+        return a / b
+
+    assert divide(1.0, 0.0) == np.inf
