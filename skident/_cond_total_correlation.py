@@ -344,8 +344,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         if self.entropy is None:
             return np.zeros((2, len(bits)))
         rows = to_values(bits, self.values_)
-        log_prob = -self.entropy
-        if callable(self.entropy):
+        if not callable(self.entropy):
+            log_prob = -float(self.entropy)
+        else:
             log_prob = np.asarray(self.entropy(rows), dtype=float)
             if log_prob.shape != (len(rows),) or not np.isfinite(log_prob).all():
                 raise ValueError(

@@ -80,7 +80,9 @@ def test_linear_autoencoder_reaches_the_principal_subspace():
 
 def test_transform_does_not_depend_on_batches(fitted):
     whole = fitted.transform(X)
-    parts = np.concatenate([fitted.transform(part) for part in np.split(X, [1, 7, 500])])
+    parts = np.concatenate(
+        [fitted.transform(part) for part in np.split(X, [1, 7, 500])]
+    )
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 
 
@@ -119,7 +121,10 @@ def test_jacobian_equals_finite_differences(fitted):
     step = 0.01
     for axis in range(4):
         shift = step * np.eye(4)[axis]
-        up, down = fitted.inverse_transform(Z + shift), fitted.inverse_transform(Z - shift)
+        up, down = (
+            fitted.inverse_transform(Z + shift),
+            fitted.inverse_transform(Z - shift),
+        )
         # piecewise linear: exact but for kinks and float32 rounding
         np.testing.assert_allclose(
             jacobian[:, :, axis], (up - down) / (2 * step), atol=0.5, rtol=0.2
@@ -207,9 +212,13 @@ def test_bad_values_are_named():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X[:10, :3], columns=["a", "b", "c"])
     frame.loc[4, "b"] = np.nan
-    with pytest.raises(ValueError, match=r"contains NaN: first in column 1 \('b'\), row 4"):
+    with pytest.raises(
+        ValueError, match=r"contains NaN: first in column 1 \('b'\), row 4"
+    ):
         AutoencoderEmbedder(**FAST).fit(frame)
-    with pytest.raises(ValueError, match=r"infinity \(-inf\): first in column 0, row 2"):
+    with pytest.raises(
+        ValueError, match=r"infinity \(-inf\): first in column 0, row 2"
+    ):
         AutoencoderEmbedder(**FAST).fit([[0.0], [1.0], [-np.inf]])
 
 
@@ -224,9 +233,9 @@ def test_pipeline_and_grid_search_agree_for_any_n_jobs():
     pipeline = Pipeline([("ae", AutoencoderEmbedder(**FAST)), ("ica", WhitenICA())])
     grid = {"ae__n_components": [2, 3]}
     scores = [
-        GridSearchCV(pipeline, grid, cv=2, n_jobs=n_jobs).fit(X[:300]).cv_results_[
-            "mean_test_score"
-        ]
+        GridSearchCV(pipeline, grid, cv=2, n_jobs=n_jobs)
+        .fit(X[:300])
+        .cv_results_["mean_test_score"]
         for n_jobs in (1, 2)
     ]
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-5)

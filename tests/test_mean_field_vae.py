@@ -88,7 +88,9 @@ def test_samples_follow_the_model_of_the_quadrature():
     words = 2 * np.array(list(np.ndindex(*(2,) * 4))) - 1
     expected = np.exp(quadrature_log_likelihood(vae, words))
     n = 40_000
-    codes = ((vae.sample(n, random_state=3) > 0) @ (2 ** np.arange(3, -1, -1))).astype(int)
+    codes = ((vae.sample(n, random_state=3) > 0) @ (2 ** np.arange(3, -1, -1))).astype(
+        int
+    )
     counts = np.bincount(codes, minlength=16)
     statistic = ((counts - n * expected) ** 2 / (n * expected)).sum()
     assert statistic < 57  # chi-square of 15 degrees at p = 1e-6
@@ -104,7 +106,9 @@ def test_same_seed_same_bits_and_global_generators_untouched(data):
     np.testing.assert_array_equal(
         first.sample(9, random_state=1), second.sample(9, random_state=1)
     )
-    assert not np.array_equal(first.sample(9, random_state=2), first.sample(9, random_state=1))
+    assert not np.array_equal(
+        first.sample(9, random_state=2), first.sample(9, random_state=1)
+    )
 
 
 def test_conventions_give_the_same_model(data):
@@ -229,7 +233,9 @@ def test_grid_search_and_cross_validation(data):
     search = GridSearchCV(MeanFieldVAE(**FAST), {"n_components": [1, 2]}, cv=2)
     search.fit(data[0][:400])
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert np.isfinite(cross_val_score(clone(search.best_estimator_), data[0][:200])).all()
+    assert np.isfinite(
+        cross_val_score(clone(search.best_estimator_), data[0][:200])
+    ).all()
 
 
 @pytest.mark.parametrize(

@@ -117,5 +117,7 @@ def test_pair_statistic_of_independent_columns_has_its_mean(seed):
 def test_residual_covariance_by_hand():
     bits = np.array([[1, 0], [1, 1]], dtype=np.int8)
     means = np.array([[0.5, 0.5], [0.25, 0.5]])
-    expected = (np.outer([0.5, -0.5], [0.5, -0.5]) + np.outer([0.75, 0.5], [0.75, 0.5])) / 2
+    expected = (
+        np.outer([0.5, -0.5], [0.5, -0.5]) + np.outer([0.75, 0.5], [0.75, 0.5])
+    ) / 2
     np.testing.assert_allclose(information.residual_covariance(bits, means), expected)

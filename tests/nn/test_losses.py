@@ -79,7 +79,9 @@ def exact_log_likelihood(module, x):
         logits = module.decode(grid).double()
     log_prior = stats.norm.logpdf(grid.numpy()[:, 0])
     log_joint = BERNOULLI.log_prob(logits[:, None], x[None].double()).numpy()
-    return np.log(np.trapezoid(np.exp(log_joint + log_prior[:, None]), dx=0.004, axis=0))
+    return np.log(
+        np.trapezoid(np.exp(log_joint + log_prior[:, None]), dx=0.004, axis=0)
+    )
 
 
 def test_elbo_is_below_and_importance_sampling_reaches_the_exact_likelihood():
@@ -101,13 +103,18 @@ def test_elbo_is_below_and_importance_sampling_reaches_the_exact_likelihood():
 def test_likelihood_sums_to_one_over_all_words():
     module = model()
     words = 2.0 * torch.tensor(list(np.ndindex(*(2,) * 6)), dtype=torch.float32) - 1
-    assert np.exp(exact_log_likelihood(module, words)).sum() == pytest.approx(1, abs=1e-5)
+    assert np.exp(exact_log_likelihood(module, words)).sum() == pytest.approx(
+        1, abs=1e-5
+    )
 
 
 def test_jacobian_equals_autograd():
     module = VariationalAutoencoder(6, 6, 3, (8,))
     z = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     expected = torch.stack(
-        [torch.autograd.functional.jacobian(module.decode, row[None])[0, :, 0] for row in z]
+        [
+            torch.autograd.functional.jacobian(module.decode, row[None])[0, :, 0]
+            for row in z
+        ]
     )
     torch.testing.assert_close(batched_jacobian(module.decode, z), expected)

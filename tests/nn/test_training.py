@@ -26,7 +26,9 @@ def rows(n=64, width=5):
 
 def new_net(schedule, width=5):
     with seeded(0):
-        return build_net(Autoencoder(width, 2, (8,), 0.2), SquaredError(), schedule, CPU)
+        return build_net(
+            Autoencoder(width, 2, (8,), 0.2), SquaredError(), schedule, CPU
+        )
 
 
 def hand_loop(schedule, X):

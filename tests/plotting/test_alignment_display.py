@@ -51,6 +51,7 @@ def test_predictions_give_the_errors_of_the_metric(pair):
     display = AlignmentDisplay.from_predictions(*pair, diameter="robust", **options)
     expected = alignment_errors(*pair, diameter="robust", **options)
     assert str(display.errors) == str(expected)
+    assert np.array_equal(display.errors.forward, expected.forward)
     assert display.ax_.get_xlabel() == "mean error / latent diameter (robust)"
     assert display.ax_.get_title(loc="left") == ""
 

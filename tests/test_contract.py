@@ -1,0 +1,274 @@
+"""The contract on inputs and randomness, for every estimator at once."""
+
+import inspect
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import skident
+from skident import (
+    AutoencoderEmbedder,
+    CondTotalCorrelation,
+    HopfieldPatternDecoder,
+    LinearAligner,
+    MeanFieldVAE,
+    PermutationAligner,
+    RigidAligner,
+    WhitenICA,
+)
+
+SMALL = {"hidden_layer_sizes": (8,), "max_epochs": 3}
+VAE = MeanFieldVAE(**SMALL)
+ESTIMATORS = [
+    AutoencoderEmbedder(**SMALL),
+    CondTotalCorrelation(VAE, n_resamples=100),
+    HopfieldPatternDecoder(VAE),
+    LinearAligner(),
+    MeanFieldVAE(**SMALL),
+    PermutationAligner(),
+    RigidAligner(),
+    WhitenICA(),
+]
+TWO_VALUED = (CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE)
+SUPERVISED = (LinearAligner, PermutationAligner, RigidAligner)
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+
+
+def new(estimator):
+    estimator = skident_clone(estimator)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    return estimator
+
+
+def skident_clone(estimator):
+    from sklearn.base import clone
+
+    return clone(estimator)
+
+
+def rows(estimator, n=60, width=5, seed=0):
+    """Correlated rows that the estimator takes: two-valued or real."""
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(n, width)) + rng.standard_normal((n, 1))
+    return (X > 0).astype(float) if isinstance(estimator, TWO_VALUED) else X
+
+
+def fit(estimator, X, y=None):
+    if isinstance(estimator, SUPERVISED) and y is None:
+        y = np.random.default_rng(1).standard_normal((np.shape(X)[0], 5))
+    return estimator.fit(X, y)
+
+
+def answer(estimator, X):
+    """Everything that the estimator says of rows, as one array."""
+    name = "transform" if hasattr(estimator, "transform") else "score"
+    return np.asarray(getattr(estimator, name)(X))
+
+
+def test_every_public_estimator_is_here():
+    public = {
+        name
+        for name in skident.__all__
+        if inspect.isclass(getattr(skident, name))
+        and hasattr(getattr(skident, name), "fit")
+    }
+    assert public == {type(estimator).__name__ for estimator in ESTIMATORS}
+
+
+@every
+def test_two_fits_with_one_seed_are_equal_and_global_generators_untouched(estimator):
+    X = rows(estimator)
+    torch_state = torch.random.get_rng_state()
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (fit(new(estimator), X) for _ in range(2))
+    np.testing.assert_array_equal(answer(first, X), answer(second, X))
+    assert joblib.hash(first) == joblib.hash(second)
+    assert torch.equal(torch.random.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+
+
+@every
+def test_no_seed_leaves_global_generators_untouched_too(estimator):
+    torch_state = torch.random.get_rng_state()
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002
+    fit(skident_clone(estimator), rows(estimator))
+    assert torch.equal(torch.random.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+
+
+@every
+def test_random_state_instance_advances(estimator):
+    if "random_state" not in estimator.get_params():
+        pytest.skip("nothing random")
+    source = np.random.RandomState(0)
+    first = fit(
+        skident_clone(estimator).set_params(random_state=source), rows(estimator)
+    )
+    after = source.get_state()[2]
+    assert (
+        after > 0
+        or source.get_state()[1][0] != np.random.RandomState(0).get_state()[1][0]
+    )
+    assert np.isfinite(answer(first, rows(estimator))).all()
+
+
+@every
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("container", ["array", "pandas", "polars"])
+def test_what_is_not_finite_is_named_with_column_and_row(estimator, value, container):
+    X = rows(estimator)
+    fitted = fit(new(estimator), X)
+    bad = X.copy()
+    bad[7, 3] = value
+    where = "column 3"
+    if container != "array":
+        frames = pytest.importorskip(container)
+        bad = frames.DataFrame({f"c{k}": bad[:, k] for k in range(5)})
+        where = r"column 3 \('c3'\)"
+    what = "NaN" if np.isnan(value) else "infinity"
+    match = rf"contains {what}.*{where}, row 7"
+    with pytest.raises(ValueError, match=match):
+        fit(new(estimator), bad)
+    if container == "array":
+        with pytest.raises(ValueError, match=match):
+            answer(fitted, bad)
+
+
+@every
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_sparse_is_refused_with_a_remedy(estimator, kind):
+    with pytest.raises(ValueError, match=r"sparse.*toarray"):
+        fit(new(estimator), kind(rows(estimator)))
+
+
+@every
+def test_complex_and_text_are_refused(estimator):
+    X = rows(estimator)
+    with pytest.raises(ValueError, match="[Cc]omplex"):
+        fit(new(estimator), X + 1j)
+    with pytest.raises(ValueError, match=r"could not convert|[Cc]annot|string"):
+        fit(new(estimator), np.full(X.shape, "up"))
+
+
+@every
+@pytest.mark.parametrize("width", [1, 4, 6])
+def test_wrong_width_is_named(estimator, width):
+    fitted = fit(new(estimator), rows(estimator))
+    with pytest.raises(ValueError, match=rf"X has {width} features.*5 features"):
+        answer(fitted, rows(estimator, width=width))
+
+
+@every
+@pytest.mark.parametrize("shape", [(0, 5), (5,), (4, 3, 2), (5, 0)])
+def test_wrong_shapes_are_refused(estimator, shape):
+    with pytest.raises(ValueError, match=r"sample|dim|array|feature"):
+        fit(new(estimator), np.ones(shape), np.ones((max(shape[0], 1), 5)))
+
+
+@every
+def test_one_row_is_refused_with_its_number(estimator):
+    with pytest.raises(ValueError, match=r"1 sample|n_samples"):
+        fit(new(estimator), rows(estimator)[:1])
+
+
+@every
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8])
+def test_few_rows_work_or_are_refused_with_the_least_number(estimator, n):
+    X = rows(estimator)[:n]
+    try:
+        fitted = fit(new(estimator), X)
+    except ValueError as error:
+        assert "minimum of" in str(error) or "at least" in str(error)
+    else:
+        assert np.isfinite(answer(fitted, rows(estimator))).all()
+
+
+@every
+@pytest.mark.parametrize(
+    "kind", ["constant", "all constant", "duplicate", "one column"]
+)
+def test_degenerate_columns_give_finite_answers(estimator, kind):
+    X = rows(estimator)
+    if kind == "constant":
+        X[:, 2] = 1.0
+    elif kind == "all constant":
+        X[:] = 1.0
+    elif kind == "duplicate":
+        X[:, 2] = X[:, 1]
+    else:
+        X = X[:, :1]
+    try:
+        fitted = fit(new(estimator), X)
+    except ValueError as error:
+        assert kind == "all constant" and "constant" in str(error)
+    else:
+        assert np.isfinite(answer(fitted, X)).all()
+
+
+@every
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float16", "int8", "uint8", "int64", "bool"]
+)
+def test_equal_values_of_any_type_give_the_same_answer(estimator, dtype):
+    X = rows(estimator)
+    if not isinstance(estimator, TWO_VALUED):
+        X = np.clip(np.abs(4 * X).round(), 0, 100)
+    if dtype == "bool":
+        X = (X > np.median(X)).astype(float)
+    expected = answer(fit(new(estimator), X), X)
+    typed = X.astype(dtype)
+    result = answer(fit(new(estimator), typed), typed)
+    # float32 and float16 may round the statistics of the fit, never the values
+    np.testing.assert_allclose(result, expected, rtol=2e-3, atol=2e-3)
+    assert result.dtype.kind == "f"
+
+
+@every
+@pytest.mark.parametrize("kind", ["tensor", "memmap", "read-only", "strided", "list"])
+def test_containers_of_the_same_values_give_the_same_answer(estimator, kind, tmp_path):
+    X = rows(estimator)
+    expected = answer(fit(new(estimator), X), X)
+    if kind == "tensor":
+        same = torch.from_numpy(X)
+    elif kind == "memmap":
+        same = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
+        same[:] = X
+    elif kind == "read-only":
+        same = X.copy()
+        same.setflags(write=False)
+    elif kind == "strided":
+        same = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
+    else:
+        same = X.tolist()
+    result = answer(fit(new(estimator), same), same)
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-7)
+
+
+@every
+def test_gradient_carrying_tensor_is_taken(estimator):
+    X = torch.from_numpy(rows(estimator)).requires_grad_()
+    assert np.isfinite(answer(fit(new(estimator), X), X)).all()
+
+
+@every
+def test_unfitted_use_is_named(estimator):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        answer(new(estimator), rows(estimator))
+
+
+@every
+def test_unknown_parameter_value_is_named(estimator):
+    for name in estimator.get_params(deep=False):
+        if name in {"estimator", "groups"}:
+            continue
+        wrong = new(estimator).set_params(**{name: object()})
+        with pytest.raises((ValueError, TypeError), match=name):
+            fit(wrong, rows(estimator))
