@@ -7,6 +7,7 @@ longer than the small networks of this package.
 
 import contextlib
 import math
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,11 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 
 from skident._progress import progress_bar
+
+
+# Multiplications a step below which a second thread costs more than it does: measured
+# with fully connected layers.
+_SMALL_STEP = 2**25
 
 
 class Schedule(NamedTuple):
@@ -242,6 +248,40 @@ def build_net(module, criterion, schedule, device):
     return net.initialize()
 
 
+class _OneThread:
+    """Limit torch to one thread while anything is inside, from however many threads.
+
+    A small step is over sooner than threads can share it, and where cores are busy
+    they wait for each other a hundred times longer than they work.
+    """
+
+    def __init__(self):
+        self.lock, self.inside, self.before = threading.Lock(), 0, 1
+
+    def __enter__(self):
+        with self.lock:
+            if self.inside == 0:
+                self.before = torch.get_num_threads()
+                torch.set_num_threads(1)
+            self.inside += 1
+
+    def __exit__(self, *exception):
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                torch.set_num_threads(self.before)
+
+
+_one_thread = _OneThread()
+
+
+def _fitting_threads(net, batch_size):
+    """Return the context for steps of this size: one thread, or as many as set."""
+    n_weights = sum(p.numel() for p in net.module_.parameters())
+    small = n_weights * batch_size < _SMALL_STEP and net.device.type == "cpu"
+    return _one_thread if small else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def seeded(seed):
     """Run torch with a seed and leave its global generators as they were."""
@@ -279,7 +319,11 @@ def train(net, rows, held_out, schedule, *, verbose, description):
         As raised, after the best weights so far were restored.
     """
     best = _Best(schedule)
-    with progress_bar(schedule.max_epochs, description, verbose=verbose) as advance:
+    batch_size = min(schedule.batch_size, rows.shape[0])
+    with (
+        _fitting_threads(net, batch_size),
+        progress_bar(schedule.max_epochs, description, verbose=verbose) as advance,
+    ):
         net.callbacks_ = [
             (type(callback).__name__, callback)
             for callback in (_Cosine(schedule), _WarmUp(schedule), _Bar(advance), best)
