@@ -38,7 +38,7 @@ def tell_mean_field(seed, quick):
     from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
     from skident.datasets import make_hopfield, make_ising, make_patterns
 
-    n_hopfield, n_ising = (12_000, 6_000) if quick else (20_000, 10_000)
+    n_hopfield, n_ising = (12_000, 4_000) if quick else (20_000, 8_000)
     say(f"Drawing {n_hopfield:,} Hopfield and {n_ising:,} Ising states")
     patterns = make_patterns(N_PATTERNS, N_SITES, random_state=seed)
     X, _ = make_hopfield(
@@ -49,10 +49,14 @@ def tell_mean_field(seed, quick):
     def model(n_components):
         return MeanFieldVAE(n_components, max_epochs=25, verbose=1)
 
+    def litmus(estimator, rows):
+        test = CondTotalCorrelation(estimator, n_resamples=100, random_state=seed)
+        return test.fit(rows)
+
     say("Hopfield: is it a mean-field system? (two models, each tested on new rows)")
-    hopfield = CondTotalCorrelation(model(N_PATTERNS), random_state=seed).fit(X)
+    hopfield = litmus(model(N_PATTERNS), X)
     say("Ising: is it a mean-field system?")
-    ising = CondTotalCorrelation(model(1), random_state=seed).fit(sheet)
+    ising = litmus(model(1), sheet)
     say("Hopfield: which one? (one model on all rows, its decoder read)")
     decoder = HopfieldPatternDecoder(model(N_PATTERNS), random_state=seed).fit(X)
     axes = np.where(PCA(N_PATTERNS).fit(X).components_ < 0, -1, 1)

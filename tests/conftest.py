@@ -8,7 +8,7 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_folder():
-    """Folder of the real data, or None: $SKIDENT_TEST_DATA, else beside the checkout."""
+    """Folder of the real data: $SKIDENT_TEST_DATA, else beside the checkout; or None."""
     folder = Path(os.environ.get("SKIDENT_TEST_DATA", _BESIDE))
     return folder if folder.is_dir() else None
 
@@ -25,6 +25,6 @@ def real_data():
 @pytest.fixture(autouse=True)
 def _global_generators_untouched():
     """No test of this suite may move numpy's global generator."""
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     yield
-    assert np.array_equal(before, np.random.get_state()[1])
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002

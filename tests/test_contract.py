@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import skident
 from skident import (
@@ -40,16 +42,10 @@ every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e)._
 
 
 def new(estimator):
-    estimator = skident_clone(estimator)
+    estimator = clone(estimator)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     return estimator
-
-
-def skident_clone(estimator):
-    from sklearn.base import clone
-
-    return clone(estimator)
 
 
 def rows(estimator, n=60, width=5, seed=0):
@@ -97,7 +93,7 @@ def test_two_fits_with_one_seed_are_equal_and_global_generators_untouched(estima
 def test_no_seed_leaves_global_generators_untouched_too(estimator):
     torch_state = torch.random.get_rng_state()
     numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002
-    fit(skident_clone(estimator), rows(estimator))
+    fit(clone(estimator), rows(estimator))
     assert torch.equal(torch.random.get_rng_state(), torch_state)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
 
@@ -107,9 +103,7 @@ def test_random_state_instance_advances(estimator):
     if "random_state" not in estimator.get_params():
         pytest.skip("nothing random")
     source = np.random.RandomState(0)
-    first = fit(
-        skident_clone(estimator).set_params(random_state=source), rows(estimator)
-    )
+    first = fit(clone(estimator).set_params(random_state=source), rows(estimator))
     after = source.get_state()[2]
     assert (
         after > 0
@@ -150,7 +144,7 @@ def test_sparse_is_refused_with_a_remedy(estimator, kind):
 @every
 def test_complex_and_text_are_refused(estimator):
     X = rows(estimator)
-    with pytest.raises(ValueError, match="[Cc]omplex"):
+    with pytest.raises(ValueError, match=r"[Cc]omplex"):
         fit(new(estimator), X + 1j)
     with pytest.raises(ValueError, match=r"could not convert|[Cc]annot|string"):
         fit(new(estimator), np.full(X.shape, "up"))
@@ -258,8 +252,6 @@ def test_gradient_carrying_tensor_is_taken(estimator):
 
 @every
 def test_unfitted_use_is_named(estimator):
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError):
         answer(new(estimator), rows(estimator))
 

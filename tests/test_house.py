@@ -15,7 +15,7 @@ SOURCES = sorted((ROOT / "skident").rglob("*.py"))
 SUBPACKAGES = ["datasets", "exact", "metrics", "plotting"]
 HEAVY = ["sklearn", "scipy", "torch", "skorch", "numba", "matplotlib", "tqdm"]
 RANDOM_ALLOWED = {"default_rng", "Generator", "SeedSequence", "get_state"}
-MAX_LINES = 400
+MAX_LINES = 300  # docstrings aside: they are as long as they need to be
 
 
 def seconds_and_heavy(statement):
@@ -160,6 +160,21 @@ def test_the_private_names_stand_in_compat():
     assert len(list(private_sklearn_names(tree))) > 0
 
 
+def code_lines(source):
+    """Number of lines that stand in no docstring."""
+    total = len(source.splitlines())
+    for node in ast.walk(ast.parse(source)):
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        if isinstance(node, kinds) and ast.get_docstring(node) is not None:
+            total -= node.body[0].end_lineno - node.body[0].lineno + 1
+    return total
+
+
+def test_docstrings_are_not_counted_as_code():
+    source = '"""One\ntwo."""\n\n\ndef f():\n    """Three."""\n    return 1\n'
+    assert code_lines(source) == 4
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_file_is_short(path):
-    assert len(path.read_text().splitlines()) <= MAX_LINES
+    assert code_lines(path.read_text()) <= MAX_LINES

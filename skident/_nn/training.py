@@ -17,7 +17,6 @@ from skorch.callbacks import Callback
 
 from skident._progress import progress_bar
 
-
 # Multiplications a step below which a second thread costs more than it does: measured
 # with fully connected layers.
 _SMALL_STEP = 2**25

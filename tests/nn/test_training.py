@@ -5,7 +5,10 @@ import torch
 from skident._nn.losses import SquaredError
 from skident._nn.modules import Autoencoder, VariationalAutoencoder, perceptron
 from skident._nn.training import (
+    _SMALL_STEP,
     Schedule,
+    _fitting_threads,
+    _OneThread,
     build_net,
     history_arrays,
     hold_out,
@@ -189,3 +192,29 @@ def test_log_variance_is_bounded_smoothly():
     with torch.no_grad():
         _, log_var = module.encode(1e6 * torch.randn(100, 4))
     assert log_var.min() >= -12 and log_var.max() <= 4
+
+
+def test_one_thread_while_anything_is_inside_and_restored():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        limit = _OneThread()
+        with limit:
+            with limit:
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+        with pytest.raises(KeyboardInterrupt), limit:
+            raise KeyboardInterrupt
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_large_steps_keep_their_threads():
+    net = new_net(Schedule(1e-3, 0.0, 8, 1))
+    n_weights = sum(p.numel() for p in net.module_.parameters())
+    assert isinstance(_fitting_threads(net, 8), _OneThread)
+    assert not isinstance(
+        _fitting_threads(net, _SMALL_STEP // n_weights + 1), _OneThread
+    )
