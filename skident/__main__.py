@@ -47,7 +47,7 @@ def tell_mean_field(seed, quick):
     sheet, _ = make_ising(n_ising, LATTICE, temperature=ISING_T, random_state=seed)
 
     def model(n_components):
-        return MeanFieldVAE(n_components, max_epochs=25, verbose=1)
+        return MeanFieldVAE(n_components, max_epochs=20, verbose=1)
 
     def litmus(estimator, rows):
         test = CondTotalCorrelation(estimator, n_resamples=100, random_state=seed)

@@ -8,7 +8,7 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_folder():
-    """Folder of the real data: $SKIDENT_TEST_DATA, else beside the checkout; or None."""
+    """Folder of the real data, or None where there is none."""
     folder = Path(os.environ.get("SKIDENT_TEST_DATA", _BESIDE))
     return folder if folder.is_dir() else None
 

@@ -183,7 +183,7 @@ def test_set_output_names_overlaps(decoder, X):
 def test_four_patterns_of_the_main_job(seed):
     patterns = make_patterns(4, 64, random_state=seed)
     X, _ = make_hopfield(20_000, patterns, temperature=0.7, random_state=seed)
-    model = MeanFieldVAE(4, max_epochs=25)
+    model = MeanFieldVAE(4, max_epochs=20)
     decoder = HopfieldPatternDecoder(model, random_state=seed).fit(X)
     assert exact_patterns(decoder.patterns_, patterns) == decoder.n_patterns_ == 4
 
