@@ -38,7 +38,7 @@ def tell_mean_field(seed, quick):
     from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
     from skident.datasets import make_hopfield, make_ising, make_patterns
 
-    n_hopfield, n_ising = (12_000, 4_000) if quick else (20_000, 8_000)
+    n_hopfield, n_ising = (10_000, 4_000) if quick else (16_000, 8_000)
     say(f"Drawing {n_hopfield:,} Hopfield and {n_ising:,} Ising states")
     patterns = make_patterns(N_PATTERNS, N_SITES, random_state=seed)
     X, _ = make_hopfield(
@@ -47,7 +47,13 @@ def tell_mean_field(seed, quick):
     sheet, _ = make_ising(n_ising, LATTICE, temperature=ISING_T, random_state=seed)
 
     def model(n_components):
-        return MeanFieldVAE(n_components, max_epochs=20, verbose=1)
+        return MeanFieldVAE(
+            n_components,
+            hidden_layer_sizes=(64, 64),
+            learning_rate=5e-3,
+            max_epochs=25,
+            verbose=1,
+        )
 
     def litmus(estimator, rows):
         test = CondTotalCorrelation(estimator, n_resamples=100, random_state=seed)

@@ -179,8 +179,8 @@ def test_set_output_names_overlaps(decoder, X):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_four_patterns_of_the_main_job(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_four_patterns_with_the_default_network(seed):
     patterns = make_patterns(4, 64, random_state=seed)
     X, _ = make_hopfield(20_000, patterns, temperature=0.7, random_state=seed)
     model = MeanFieldVAE(4, max_epochs=20)
