@@ -38,7 +38,7 @@ def tell_mean_field(seed, quick):
     from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
     from skident.datasets import make_hopfield, make_ising, make_patterns
 
-    n_hopfield, n_ising = (10_000, 4_000) if quick else (16_000, 8_000)
+    n_hopfield, n_ising = (10_000, 4_000) if quick else (16_000, 6_000)
     say(f"Drawing {n_hopfield:,} Hopfield and {n_ising:,} Ising states")
     patterns = make_patterns(N_PATTERNS, N_SITES, random_state=seed)
     X, _ = make_hopfield(
@@ -90,7 +90,7 @@ def tell_identifiability(seed, quick):
         AutoencoderEmbedder(
             8,
             hidden_layer_sizes=(128, 128),
-            max_epochs=40 if quick else 100,
+            max_epochs=40 if quick else 60,
             verbose=1,
             random_state=2 * seed + run,
         )

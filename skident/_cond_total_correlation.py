@@ -28,7 +28,6 @@ from skident._validation import TwoValuedInput, to_values
 # Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
 _CHAIN_ROWS = 10_000
 _TEST_ROWS = 2_000
-_N_NULL_GAINS = 2
 _LEVEL = 0.01
 
 
@@ -50,7 +49,7 @@ class _Fold(NamedTuple):
     known: np.ndarray
     covariance: np.ndarray
     statistic: float
-    null_gain: float
+    null_gain: np.ndarray
     null_statistics: np.ndarray
 
 
@@ -142,7 +141,8 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     model (logistic regression of each column on the residuals of those before it) over
     calibrated conditional independence, less its mean on data simulated from the
     fitted model, which removes the effect of a poor encoder and of overfitting. TC(x)
-    is the same gain without latents, so that the fraction compares like with like.
+    is the same gain without latents, so that the fraction compares like with like. The
+    intervals are over rows, simulated ones included, for the models as fitted.
     Dependence that shows in no pair of residuals is not seen without ``entropy``.
 
     The verdict is "mean-field" if the upper end of u lies below ``margin`` (with
@@ -266,10 +266,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         halves = np.arange(len(rows)) % 2 == 0
         means, latents = _conditioned(model, test, self.values_, _new_seed(rng))
         n_test = min(len(rows), _TEST_ROWS)
-        null_gains = [
-            chain_gain(*self._simulate(model, len(rows), rng), halves).mean()
-            for _ in range(_N_NULL_GAINS)
-        ]
+        null_gain = chain_gain(*self._simulate(model, len(rows), rng), halves)
         null_statistics = [
             pair_statistic(*self._simulate(model, n_test, rng)[:2])
             for _ in range(self.n_resamples)
@@ -277,12 +274,12 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         return _Fold(
             model=model,
             rows=rows,
-            gain=chain_gain(test, means, latents, halves),
+            gain=chain_gain(test, means, latents, halves) - null_gain,
+            null_gain=null_gain,
             marginal_gain=_marginal_gain(test, halves, rng),
             covariance=residual_covariance(test, means),
             statistic=pair_statistic(test[:n_test], means[:n_test]),
             known=self._known(model, test),
-            null_gain=float(np.mean(null_gains)),
             null_statistics=np.array(null_statistics),
         )
 
@@ -315,7 +312,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         """Turn figures of rows into figures with bootstrap intervals."""
         rows = np.concatenate([fold.rows for fold in folds])
         columns = [
-            np.concatenate([fold.gain - fold.null_gain for fold in folds]),
+            np.concatenate([fold.gain for fold in folds]),
             np.concatenate([fold.marginal_gain for fold in folds]),
         ]
         columns += list(np.concatenate([fold.known for fold in folds], axis=1))
@@ -328,7 +325,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
             low, high = percentile_interval(figure(draws.T), self.confidence_level)
             return Estimate(float(figure(mean)), float(low), float(high))
 
-        self.null_gain_ = float(np.mean([fold.null_gain for fold in folds]))
+        self.null_gain_ = float(np.mean([fold.null_gain.mean() for fold in folds]))
         self.total_correlation_ = estimate(lambda m: m[0])
         self.marginal_total_correlation_ = estimate(lambda m: m[1])
         self.unexplained_fraction_ = Estimate(0.0, 0.0, 0.0)
@@ -366,11 +363,11 @@ def _conditioned(model, bits, values, seed):
 
 
 def _marginal_gain(bits, halves, rng):
-    """Gain of the chain over independent columns, less its mean on such columns."""
+    """Gain of the chain over independent columns, less that on such columns."""
     means = np.broadcast_to(smoothed_means(bits), bits.shape)
     nothing = np.zeros((len(bits), 0))
     simulated = (rng.random(means.shape) < means).astype(np.int8)
-    null = chain_gain(simulated, means, nothing, halves).mean()
+    null = chain_gain(simulated, means, nothing, halves)
     return chain_gain(bits, means, nothing, halves) - null
 
 
