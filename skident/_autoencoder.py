@@ -20,11 +20,10 @@ from skident._nn.modules import Autoencoder
 from skident._nn.training import (
     Schedule,
     build_net,
-    resolve_device,
     resolve_epochs,
 )
 from skident._random import draw_seed, torch_seed
-from skident._validation import TRAINING, as_columns, validate_rows
+from skident._validation import TRAINING, all_or_nothing, as_columns, validate_rows
 
 _N_STEPS = 3000
 _BLOCK = 8192
@@ -191,16 +190,25 @@ class AutoencoderEmbedder(
         AutoencoderEmbedder
             The fitted estimator.
         """
-        X = validate_rows(self, X, reset=True, min_samples=2)
-        check_layer_sizes(self.hidden_layer_sizes)
-        self.mean_, self.scale_ = _centre_and_scale(X)
-        _, _, converged = self._train(
-            self._scaled(X),
-            torch_seed(draw_seed(self.random_state)),
-            held_fraction=self.validation_fraction if self.early_stopping else 0.0,
-            description="autoencoder",
-        )
-        if self.early_stopping and not converged:
+        with all_or_nothing(self):
+            X = validate_rows(self, X, reset=True, min_samples=2)
+            check_layer_sizes(self.hidden_layer_sizes)
+            self._architecture = {
+                "n_features": X.shape[1],
+                "n_components": self.n_components,
+                "hidden_layer_sizes": tuple(self.hidden_layer_sizes),
+                "negative_slope": self.negative_slope,
+            }
+            self.mean_, self.scale_ = _centre_and_scale(X)
+            _, _, outcome = self._train(
+                self._scaled(X),
+                torch_seed(draw_seed(self.random_state)),
+                held_fraction=self.validation_fraction if self.early_stopping else 0.0,
+                description="autoencoder",
+            )
+        if isinstance(outcome, KeyboardInterrupt):
+            raise outcome
+        if self.early_stopping and not outcome:
             warnings.warn(
                 f"The validation loss was still falling after {self.n_iter_} epochs: "
                 "raise max_epochs, or n_iter_no_change if it is noisy.",
@@ -223,8 +231,7 @@ class AutoencoderEmbedder(
         """
         check_is_fitted(self)
         X = validate_rows(self, X, reset=False)
-        encode = self._module().encode
-        return self._in_blocks(encode, self._scaled(X), _BLOCK)
+        return self._encoded(X)
 
     def inverse_transform(self, Z):
         """Decode latents.
@@ -240,9 +247,7 @@ class AutoencoderEmbedder(
             Rows in the units of the training data, float64.
         """
         check_is_fitted(self)
-        Z = self._latents(Z)
-        rows = self._in_blocks(self._module().decode, Z, _BLOCK)
-        return rows * self.scale_ + self.mean_
+        return self._decoded(self._latents(Z))
 
     def decoder_jacobian(self, Z):
         """Differentiate the decoder.
@@ -261,7 +266,7 @@ class AutoencoderEmbedder(
         Z = self._latents(Z)
         decode = self._module().decode
         jacobian = self._in_blocks(lambda z: batched_jacobian(decode, z), Z, 1024)
-        return jacobian * self.scale_
+        return jacobian.astype(np.float64) * self.scale_
 
     def score(self, X, y=None):
         """Return minus the mean squared error of reconstruction.
@@ -281,7 +286,7 @@ class AutoencoderEmbedder(
         """
         check_is_fitted(self)
         X = validate_rows(self, X, reset=False)
-        return -float(np.mean((self.inverse_transform(self.transform(X)) - X) ** 2))
+        return -float(np.mean((self._decoded(self._encoded(X)) - X) ** 2))
 
     def _schedule(self, n_rows):
         return Schedule(
@@ -294,15 +299,16 @@ class AutoencoderEmbedder(
             patience=self.n_iter_no_change if self.early_stopping else None,
         )
 
-    def _new_net(self, schedule=None):
-        module = Autoencoder(
-            self.n_features_in_,
-            self.n_components,
-            self.hidden_layer_sizes,
-            self.negative_slope,
-        )
-        schedule = schedule or self._schedule(1)
-        return build_net(module, SquaredError(), schedule, resolve_device(self.device))
+    def _new_net(self, schedule, device):
+        module = Autoencoder(**self._architecture)
+        return build_net(module, SquaredError(), schedule, device)
+
+    def _encoded(self, X):
+        return self._in_blocks(self._module().encode, self._scaled(X), _BLOCK)
+
+    def _decoded(self, Z):
+        rows = self._in_blocks(self._module().decode, Z, _BLOCK)
+        return rows.astype(np.float64) * self.scale_ + self.mean_
 
     def _scaled(self, X):
         return ((X - self.mean_) / self.scale_).astype(np.float32)
@@ -312,7 +318,7 @@ class AutoencoderEmbedder(
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return self._architecture["n_components"]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from skident._compat import Interval, fit_context
 from skident._math.information import (
     chain_gain,
     independent_log_prob,
+    marginal_gain,
     pair_statistic,
     residual_covariance,
     smoothed_means,
@@ -18,17 +20,25 @@ from skident._math.information import (
 from skident._math.resampling import (
     bootstrap_means,
     fold_labels,
-    group_codes,
     percentile_interval,
+    upper_pvalue,
 )
 from skident._mean_field_vae import MeanFieldVAE
+from skident._progress import progress_bar
 from skident._random import draw_seed, generator
-from skident._validation import TwoValuedInput, to_values
+from skident._validation import (
+    TwoValuedInput,
+    all_or_nothing,
+    as_group_codes,
+    check_methods,
+    to_values,
+)
 
 # Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
 _CHAIN_ROWS = 10_000
 _TEST_ROWS = 2_000
 _LEVEL = 0.01
+_NEEDED = ("fit", "sample_posterior", "inverse_transform", "sample", "elbo")
 
 
 class Estimate(NamedTuple):
@@ -84,6 +94,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     n_resamples : int, default=200
         Simulated data sets behind the p-value and bootstrap resamples behind the
         intervals; at least 100, so that p < 0.01 can occur.
+    verbose : int, default=0
+        1 shows a progress bar of the simulations of each fold, 0 is silent. That of the
+        training is the estimator's own.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, latents, simulated data and resamples.
 
@@ -106,6 +119,8 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     null_gain_ : float
         Mean of the estimator of TC(x|z) on data simulated from the models, nats: what
         was subtracted.
+    known_total_correlation_ : Estimate or None
+        sum_i H(x_i) - H(p), nats: TC(x) itself; None without ``entropy``.
     pvalue_ : float
         Of the residual pair covariances, under the fitted model.
     marginal_pvalue_ : float
@@ -128,7 +143,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     ------
     ValueError
         For NaN, sparse input, too few rows, or a value that is not one of two, naming
-        column, row and value.
+        column, row and value; for ``groups`` or ``entropy`` that do not fit the rows.
+    TypeError
+        For an estimator without the methods named above.
 
     See Also
     --------
@@ -148,8 +165,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     The verdict is "mean-field" if the upper end of u lies below ``margin`` (with
     ``entropy``: the upper end of the upper bound's fraction), "not mean-field" if the
     lower end of u lies above it and ``pvalue_`` < 0.01, else "undecided". If TC(x)
-    itself is not above zero (``marginal_pvalue_`` >= 0.01) there is nothing to explain:
-    "mean-field" with u = 0.
+    itself is not above zero (``marginal_pvalue_`` >= 0.01, and with ``entropy`` the
+    interval of the known TC(x) reaches 0) there is nothing to explain: "mean-field"
+    with u = 0. A model that is no better than independent columns does not convict.
 
     The test uses at most 2,000, the chain 10,000 rows a fold, chosen at random.
 
@@ -177,6 +195,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         "margin": [Interval(Real, 0, 1, closed="neither")],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "n_resamples": [Interval(Integral, 100, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -189,6 +208,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         margin=0.05,
         confidence_level=0.95,
         n_resamples=200,
+        verbose=0,
         random_state=None,
     ):
         self.estimator = estimator
@@ -197,6 +217,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         self.margin = margin
         self.confidence_level = confidence_level
         self.n_resamples = n_resamples
+        self.verbose = verbose
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -218,16 +239,24 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         CondTotalCorrelation
             The fitted test.
         """
-        bits, self.values_ = self._two_valued(X, reset=True, min_samples=4 * self.cv)
-        seed = draw_seed(self.random_state)
-        codes = group_codes(len(bits), groups)
-        labels = fold_labels(codes, self.cv, generator(seed, 0))
-        folds = [self._measure(bits, labels == k, seed, k) for k in range(self.cv)]
-        self.estimators_ = [fold.model for fold in folds]
-        self.rate_ = float(np.mean([model.rate_ for model in self.estimators_]))
-        self._test(folds, bits, seed)
-        self._estimate(folds, codes, seed)
-        self.verdict_, self.reasons_ = _judge(self)
+        with all_or_nothing(self):
+            bits, self.values_ = self._two_valued(
+                X, reset=True, min_samples=4 * self.cv
+            )
+            seed = draw_seed(self.random_state)
+            codes = as_group_codes(groups, len(bits))
+            labels = fold_labels(codes, self.cv, generator(seed, 0))
+            _check_folds(labels)
+            # The products are small: threads would wait for each other, not work.
+            with threadpool_limits(limits=1, user_api="blas"):
+                folds = [
+                    self._measure(bits, labels == k, seed, k) for k in range(self.cv)
+                ]
+            self.estimators_ = [fold.model for fold in folds]
+            self.rate_ = float(np.mean([model.rate_ for model in self.estimators_]))
+            self._test(folds, bits, seed)
+            self._estimate(folds, codes, seed)
+            self.verdict_, self.reasons_ = _judge(self)
         return self
 
     def score(self, X, y=None):
@@ -258,6 +287,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         """Train on all rows but those held out, and measure on these."""
         rng = generator(seed, 1, fold)
         model = clone(MeanFieldVAE() if self.estimator is None else self.estimator)
+        check_methods(model, _NEEDED)
         if model.get_params().get("random_state", 0) is None:
             model.set_params(random_state=_new_seed(rng))
         model.fit(to_values(bits[~held_out], self.values_), None)
@@ -267,16 +297,18 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         means, latents = _conditioned(model, test, self.values_, _new_seed(rng))
         n_test = min(len(rows), _TEST_ROWS)
         null_gain = chain_gain(*self._simulate(model, len(rows), rng), halves)
-        null_statistics = [
-            pair_statistic(*self._simulate(model, n_test, rng)[:2])
-            for _ in range(self.n_resamples)
-        ]
+        null_statistics = []
+        with progress_bar(self.n_resamples, "litmus", verbose=self.verbose) as advance:
+            for _ in range(self.n_resamples):
+                simulated = self._simulate(model, n_test, rng)
+                null_statistics.append(pair_statistic(*simulated[:2]))
+                advance()
         return _Fold(
             model=model,
             rows=rows,
             gain=chain_gain(test, means, latents, halves) - null_gain,
             null_gain=null_gain,
-            marginal_gain=_marginal_gain(test, halves, rng),
+            marginal_gain=marginal_gain(test, halves, rng),
             covariance=residual_covariance(test, means),
             statistic=pair_statistic(test[:n_test], means[:n_test]),
             known=self._known(model, test),
@@ -293,7 +325,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     def _test(self, folds, bits, seed):
         """Compare pair statistics with those of simulated and of shuffled data."""
         null = np.sum([fold.null_statistics for fold in folds], axis=0)
-        self.pvalue_ = _pvalue(sum(fold.statistic for fold in folds), null)
+        self.pvalue_ = upper_pvalue(sum(fold.statistic for fold in folds), null)
         rng = generator(seed, 3)
         rows = bits[rng.permutation(len(bits))[:_TEST_ROWS]]
         means = np.broadcast_to(smoothed_means(rows), rows.shape)
@@ -301,7 +333,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
             pair_statistic(rng.permuted(rows, axis=0), means)
             for _ in range(self.n_resamples)
         ]
-        self.marginal_pvalue_ = _pvalue(pair_statistic(rows, means), shuffled)
+        self.marginal_pvalue_ = upper_pvalue(pair_statistic(rows, means), shuffled)
         scale = (self.values_[1] - self.values_[0]) ** 2
         weights = [len(fold.rows) for fold in folds]
         self.residual_covariance_ = scale * np.average(
@@ -330,10 +362,12 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         self.marginal_total_correlation_ = estimate(lambda m: m[1])
         self.unexplained_fraction_ = Estimate(0.0, 0.0, 0.0)
         self.upper_bound_ = self.unexplained_bound_ = None
+        self.known_total_correlation_ = None
         if self.marginal_pvalue_ < _LEVEL:
             self.unexplained_fraction_ = estimate(lambda m: m[0] / m[1])
         if self.entropy is not None:
             self.upper_bound_ = estimate(lambda m: m[2])
+            self.known_total_correlation_ = estimate(lambda m: m[3])
             self.unexplained_bound_ = estimate(lambda m: m[2] / m[3])
 
     def _known(self, model, bits):
@@ -343,6 +377,8 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         rows = to_values(bits, self.values_)
         if not callable(self.entropy):
             log_prob = -float(self.entropy)
+            if not np.isfinite(log_prob):
+                raise ValueError(f"entropy must be finite, got {self.entropy}.")
         else:
             log_prob = np.asarray(self.entropy(rows), dtype=float)
             if log_prob.shape != (len(rows),) or not np.isfinite(log_prob).all():
@@ -354,6 +390,16 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         return np.stack([log_prob - model.elbo(rows), log_prob - independent])
 
 
+def _check_folds(labels):
+    """Raise a ``ValueError`` if groups leave a fold fewer than 4 rows."""
+    sizes = np.bincount(labels)
+    if sizes.min() < 4:
+        raise ValueError(
+            f"groups leave fold {sizes.argmin()} only {sizes.min()} row(s), and a fold "
+            "needs at least 4: lower cv, or use more and smaller groups."
+        )
+
+
 def _conditioned(model, bits, values, seed):
     """Draw latents of rows; return the probabilities of 1 given them, and them."""
     latents = model.sample_posterior(to_values(bits, values), random_state=seed)
@@ -362,53 +408,58 @@ def _conditioned(model, bits, values, seed):
     return means, np.asarray(latents, float)
 
 
-def _marginal_gain(bits, halves, rng):
-    """Gain of the chain over independent columns, less that on such columns."""
-    means = np.broadcast_to(smoothed_means(bits), bits.shape)
-    nothing = np.zeros((len(bits), 0))
-    simulated = (rng.random(means.shape) < means).astype(np.int8)
-    null = chain_gain(simulated, means, nothing, halves)
-    return chain_gain(bits, means, nothing, halves) - null
-
-
 def _new_seed(rng):
     return int(rng.integers(2**31))
-
-
-def _pvalue(statistic, null):
-    """Share of null statistics, counting the observed one, that are as large."""
-    return float((1 + np.sum(np.asarray(null) >= statistic)) / (1 + len(null)))
 
 
 def _judge(test):
     """Return the verdict and its reasons: see Notes of the class."""
     margin, u = test.margin, test.unexplained_fraction_
-    if test.marginal_pvalue_ >= _LEVEL:
-        return "mean-field", [
-            "There is nothing to explain: the columns are pairwise independent "
-            f"(p = {test.marginal_pvalue_:.2g})."
-        ]
+    bound, known = test.unexplained_bound_, test.known_total_correlation_
+    paired = test.marginal_pvalue_ < _LEVEL
+    pairs = f"pairwise independent (p = {test.marginal_pvalue_:.2g})"
+    if not paired and (known is None or known.low <= 0.0):
+        return "mean-field", [f"There is nothing to explain: the columns are {pairs}."]
+    least = 1.0 / (1 + test.n_resamples)
+    sign = "<=" if test.pvalue_ <= least else "="
     reasons = [
-        f"The latents leave {u.value:.1%} [{u.low:.1%}, {u.high:.1%}] of the total "
-        f"correlation unexplained; the margin is {margin:.1%}.",
-        f"Residual pair covariances under the fitted model: p = {test.pvalue_:.2g}.",
+        f"Residual pair covariances against data drawn from the fitted model: p {sign} "
+        f"{test.pvalue_:.2g}."
     ]
-    bound = u
-    if test.unexplained_bound_ is not None:
-        bound = test.unexplained_bound_
-        reasons.append(
-            f"-ELBO - H(p) bounds it from above by {bound.value:.1%} "
-            f"[{bound.low:.1%}, {bound.high:.1%}]."
+    if paired:
+        reasons.insert(
+            0,
+            f"The latents leave {u.value:.1%} [{u.low:.1%}, {u.high:.1%}] of the total "
+            f"correlation unexplained; the margin is {margin:.1%}.",
         )
     else:
+        reasons.insert(
+            0,
+            f"The columns are {pairs}, but not independent: their total correlation is "
+            f"{known.value:.3g} nats.",
+        )
+    if known is None:
         reasons.append(
             "Without entropy= only dependence that shows in pairs of residuals was "
             "looked for."
         )
-    convicted = u.low > margin and test.pvalue_ < _LEVEL
-    acquitted = bound.high < margin
-    if convicted and not acquitted:
-        return "not mean-field", reasons
-    if acquitted and not convicted:
-        return "mean-field", reasons
-    return "undecided", reasons
+    else:
+        reasons.append(
+            f"-ELBO - H(p) bounds the unexplained fraction by {bound.value:.1%} "
+            f"[{bound.low:.1%}, {bound.high:.1%}]; the margin is {margin:.1%}."
+        )
+    untrained = sum(
+        getattr(model, "gain_over_independent_", 1.0) <= 0.0
+        for model in test.estimators_
+    )
+    if untrained:
+        reasons.append(
+            f"{untrained} of {len(test.estimators_)} models are no better than "
+            "independent columns (gain_over_independent_ <= 0), and convict nothing: "
+            "train longer, or with more rows."
+        )
+    convicted = u.low > margin and test.pvalue_ < _LEVEL and not untrained
+    acquitted = (u if bound is None else bound).high < margin
+    if convicted == acquitted:
+        return "undecided", reasons
+    return ("mean-field" if acquitted else "not mean-field"), reasons

@@ -1,5 +1,6 @@
 """Stored patterns read off the decoder of a mean-field model."""
 
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -17,10 +18,17 @@ from skident._math.binary_span import SPAN_SOLVERS, decode_span, stacked_span
 from skident._math.information import bernoulli_log_prob
 from skident._mean_field_vae import MeanFieldVAE
 from skident._random import draw_seed, generator
-from skident._validation import TwoValuedInput, to_values
+from skident._validation import (
+    TwoValuedInput,
+    all_or_nothing,
+    check_count,
+    check_methods,
+    to_values,
+)
 
 _DEFAULT_COMPONENTS = 8
 _N_POINTS = 2000
+_NEEDED = ("fit", "sample_posterior", "posterior", "logits", "logit_jacobian")
 
 
 class HopfieldPatternDecoder(
@@ -88,6 +96,13 @@ class HopfieldPatternDecoder(
     ValueError
         For NaN, sparse input, a value that is not one of two (naming column, row and
         value), or more patterns than latents.
+    TypeError
+        For an estimator without the methods of a ``MeanFieldVAE``.
+
+    Warns
+    -----
+    UserWarning
+        If there is no pattern, or fewer than ``n_patterns``.
 
     See Also
     --------
@@ -165,21 +180,22 @@ class HopfieldPatternDecoder(
         HopfieldPatternDecoder
             The fitted decoder.
         """
-        bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
-        rng = generator(draw_seed(self.random_state))
-        self.estimator_ = self._new_estimator(rng).fit(
-            to_values(bits, self.values_), None
-        )
-        rows = bits[rng.permutation(len(bits))[:_N_POINTS]]
-        latents = self.estimator_.sample_posterior(
-            to_values(rows, self.values_), random_state=_new_seed(rng)
-        )
-        n_dims = self._n_dims(latents.shape[1])
-        basis, self.spectrum_ = stacked_span(
-            self.estimator_.logit_jacobian(latents), n_dims
-        )
-        decoded = decode_span(basis, solver=self.solver, seed=_new_seed(rng))
-        self._keep(decoded, self.estimator_.logits(latents).mean(axis=0))
+        with all_or_nothing(self):
+            bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
+            rng = generator(draw_seed(self.random_state))
+            model = self._new_estimator(rng)
+            check_methods(model, _NEEDED)
+            self.estimator_ = model.fit(to_values(bits, self.values_), None)
+            rows = bits[rng.permutation(len(bits))[:_N_POINTS]]
+            latents = self.estimator_.sample_posterior(
+                to_values(rows, self.values_), random_state=_new_seed(rng)
+            )
+            self._n_latents = latents.shape[1]
+            basis, self.spectrum_ = stacked_span(
+                self.estimator_.logit_jacobian(latents), self._n_dims()
+            )
+            decoded = decode_span(basis, solver=self.solver, seed=_new_seed(rng))
+            self._keep(decoded, self.estimator_.logits(latents).mean(axis=0))
         return self
 
     def transform(self, X):
@@ -195,8 +211,7 @@ class HopfieldPatternDecoder(
         ndarray of shape (n_samples, n_patterns_)
             (1/N) sum_i s_i xi_i in [-1, 1], with s in {-1, 1}.
         """
-        signs = 2.0 * self._bits(X) - 1.0
-        return signs @ self.patterns_.T.astype(float) / self.n_features_in_
+        return self._overlaps(X)
 
     def predict(self, X):
         """Return the pattern that each row is nearest to.
@@ -212,7 +227,7 @@ class HopfieldPatternDecoder(
             Index of the largest absolute overlap, or -1 where none reaches
             ``min_overlap``. The sign is that of the overlap in :meth:`transform`.
         """
-        overlaps = np.abs(self.transform(X))
+        overlaps = np.abs(self._overlaps(X))
         if self.n_patterns_ == 0:
             return np.full(len(overlaps), -1)
         best = overlaps.argmax(axis=1)
@@ -234,10 +249,11 @@ class HopfieldPatternDecoder(
             Independent rows in the convention of the data.
         """
         check_is_fitted(self)
-        rng = generator(draw_seed(random_state))
-        latents = rng.standard_normal((n_samples, self.estimator_.n_components))
+        check_count(n_samples, "n_samples")
+        seed = draw_seed(random_state)
+        latents = generator(seed, 0).standard_normal((n_samples, self._n_latents))
         logits = self._decoded_logits(latents)
-        uniform = rng.random(logits.shape)
+        uniform = generator(seed, 1).random(logits.shape)
         # p(1) > u, written so that no logit overflows
         return to_values(logits > np.log(uniform) - np.log1p(-uniform), self.values_)
 
@@ -260,6 +276,7 @@ class HopfieldPatternDecoder(
             ln p(x) in nats, by importance sampling from the posterior: approached from
             below in expectation as ``n_draws`` grows.
         """
+        check_count(n_draws, "n_draws")
         bits = self._bits(X)
         mean, deviation = self.estimator_.posterior(to_values(bits, self.values_))
         noise = generator(0).standard_normal((n_draws, mean.shape[1]))
@@ -298,13 +315,13 @@ class HopfieldPatternDecoder(
             model.set_params(random_state=_new_seed(rng))
         return model
 
-    def _n_dims(self, n_components):
+    def _n_dims(self):
         """Return the dimension of the span to search."""
-        n_dims = n_components if self.n_patterns == "auto" else self.n_patterns
-        if n_dims > n_components:
+        n_dims = self._n_latents if self.n_patterns == "auto" else self.n_patterns
+        if n_dims > self._n_latents:
             raise ValueError(
                 f"n_patterns={self.n_patterns} cannot be read off a model with only "
-                f"{n_components} latents: give it as many n_components."
+                f"{self._n_latents} latent(s): give it as many n_components."
             )
         return min(n_dims, self.n_features_in_)
 
@@ -314,10 +331,27 @@ class HopfieldPatternDecoder(
         keep = np.ones(len(confidence), dtype=bool)
         if self.n_patterns == "auto":
             keep = confidence >= self.min_confidence
-        self.patterns_ = decoded.patterns[keep]
-        self.confidence_ = confidence[keep]
+        self.patterns_ = np.array(decoded.patterns[keep], order="C")
+        self.confidence_ = np.array(confidence[keep], order="C")
         self.n_patterns_ = len(self.patterns_)
         self.field_ = 0.5 * (mean_logits - self._project(mean_logits))
+        if self.n_patterns == "auto" and self.n_patterns_ == 0:
+            warnings.warn(
+                "No pattern reached min_confidence="
+                f"{self.min_confidence:g}: the best have {confidence[:3].round(2)}. "
+                "The data stores none, or the model is trained too little.",
+                UserWarning,
+            )
+        elif self.n_patterns not in ("auto", self.n_patterns_):
+            warnings.warn(
+                f"Only {self.n_patterns_} of n_patterns={self.n_patterns}: the span "
+                "holds no more independent vectors of +-1.",
+                UserWarning,
+            )
+
+    def _overlaps(self, X):
+        signs = 2.0 * self._bits(X) - 1.0
+        return signs @ self.patterns_.T.astype(float) / self.n_features_in_
 
     def _project(self, logits):
         """Project logits (..., n_features) on the span of the patterns."""

@@ -21,12 +21,18 @@ from skident._nn.modules import VariationalAutoencoder
 from skident._nn.training import (
     Schedule,
     build_net,
-    resolve_device,
     resolve_epochs,
     seeded,
 )
 from skident._random import draw_seed, generator, torch_seed
-from skident._validation import TRAINING, TwoValuedInput, as_columns, to_values
+from skident._validation import (
+    TRAINING,
+    TwoValuedInput,
+    all_or_nothing,
+    as_columns,
+    check_count,
+    to_values,
+)
 
 _N_STEPS = 5000
 _BLOCK = 8192
@@ -160,6 +166,8 @@ class MeanFieldVAE(
     (3, 32)
     """
 
+    _instead = f" Likelihoods to choose from: {', '.join(sorted(LIKELIHOODS))}."
+
     _parameter_constraints = {  # noqa: RUF012
         **TRAINING,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS})],
@@ -211,18 +219,28 @@ class MeanFieldVAE(
         MeanFieldVAE
             The fitted estimator.
         """
-        bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
-        check_layer_sizes(self.hidden_layer_sizes)
-        self.likelihood_ = "bernoulli" if self.likelihood == "auto" else self.likelihood
-        self.constant_features_ = np.flatnonzero(bits.min(0) == bits.max(0))
-        rows, held_out, _ = self._train(
-            2 * bits - 1,
-            torch_seed(draw_seed(self.random_state)),
-            held_fraction=self.validation_fraction,
-            description="mean-field VAE",
-            prepare=self._start_independent,
-        )
-        self._measure(bits, rows, held_out)
+        with all_or_nothing(self):
+            bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
+            check_layer_sizes(self.hidden_layer_sizes)
+            auto = self.likelihood == "auto"
+            self.likelihood_ = "bernoulli" if auto else self.likelihood
+            self._architecture = {
+                "n_features": bits.shape[1],
+                "n_outputs": self._family().n_outputs(bits.shape[1]),
+                "n_components": self.n_components,
+                "hidden_layer_sizes": tuple(self.hidden_layer_sizes),
+            }
+            self.constant_features_ = np.flatnonzero(bits.min(0) == bits.max(0))
+            rows, held_out, outcome = self._train(
+                2 * bits - 1,
+                torch_seed(draw_seed(self.random_state)),
+                held_fraction=self.validation_fraction,
+                description="mean-field VAE",
+                prepare=self._start_independent,
+            )
+            self._measure(bits, rows, held_out)
+        if isinstance(outcome, KeyboardInterrupt):
+            raise outcome
         return self
 
     def transform(self, X):
@@ -273,9 +291,10 @@ class MeanFieldVAE(
         ndarray of shape (n_samples, n_features), int8
             Independent rows in the convention of the data.
         """
+        check_count(n_samples, "n_samples")
         module, draw = self._fitted_module(), self._family().sample
         seed = draw_seed(random_state)
-        noise = generator(seed).standard_normal((n_samples, self.n_components))
+        noise = generator(seed).standard_normal((n_samples, self._n_features_out))
         with seeded(torch_seed(seed)):
             signs = self._in_blocks(lambda z: draw(module.decode(z)), noise, _BLOCK)
         return to_values(signs > 0, self.values_)
@@ -440,17 +459,10 @@ class MeanFieldVAE(
             kl_warmup=self.kl_warmup,
         )
 
-    def _new_net(self, schedule=None):
-        family = self._family()
-        module = VariationalAutoencoder(
-            self.n_features_in_,
-            family.n_outputs(self.n_features_in_),
-            self.n_components,
-            self.hidden_layer_sizes,
-        )
-        criterion = losses.NegativeELBO(family.log_prob)
-        schedule = schedule or self._schedule(1)
-        return build_net(module, criterion, schedule, resolve_device(self.device))
+    def _new_net(self, schedule, device):
+        module = VariationalAutoencoder(**self._architecture)
+        criterion = losses.NegativeELBO(self._family().log_prob)
+        return build_net(module, criterion, schedule, device)
 
     def _family(self):
         return LIKELIHOODS[self.likelihood_]
@@ -465,19 +477,21 @@ class MeanFieldVAE(
         return 2 * bits - 1
 
     def _latents(self, Z):
-        return as_columns(Z, self.n_components, name="Z")
+        return as_columns(Z, self._n_features_out, name="Z")
 
     def _posterior(self, signs):
         encode = self._module().encode
         both = self._in_blocks(lambda x: torch.cat(encode(x), -1), signs, _BLOCK)
-        return both[:, : self.n_components], both[:, self.n_components :]
+        return both[:, : self._n_features_out], both[:, self._n_features_out :]
 
     def _noisy(self, objective, signs, n_draws):
         """Apply an objective with ``n_draws`` points of noise, always the same."""
-        noise = generator(0).standard_normal((n_draws, self.n_components))
+        check_count(n_draws, "n_draws")
+        noise = generator(0).standard_normal((n_draws, self._n_features_out))
         noise, module = self._to_device(noise), self._module()
         log_prob = self._family().log_prob
-        width = max(self.n_features_in_, *self.hidden_layer_sizes, 1)
+        hidden = self._architecture["hidden_layer_sizes"]
+        width = max(self.n_features_in_, *hidden, 1)
         block = max(1, _BLOCK_NUMBERS // (n_draws * width))
         return self._in_blocks(
             lambda x: objective(module, log_prob, x, noise), signs, block
@@ -485,7 +499,7 @@ class MeanFieldVAE(
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return self._architecture["n_components"]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,5 +1,6 @@
 """One door for arrays: what is wrong is said with its column, row and value."""
 
+import contextlib
 from numbers import Integral, Real
 
 import numpy as np
@@ -10,6 +11,9 @@ from sklearn.utils.validation import validate_data
 from skident._compat import Interval, StrOptions
 
 FLOATS = (np.float64, np.float32)
+_NUMERIC = ("int", "uint", "float", "bool", "boolean")
+# Beyond it a network's float32 numbers overflow.
+_LARGEST_LATENT = 1e18
 
 # Parameter constraints of every estimator that trains a network.
 TRAINING = {
@@ -126,6 +130,13 @@ def as_columns(X, width, *, name):
             f"{name} must have {width} columns, one a latent component, but has shape "
             f"{array.shape}."
         )
+    large = np.abs(array) > _LARGEST_LATENT
+    if large.any():
+        row, column = np.argwhere(large)[0]
+        raise ValueError(
+            f"{name} is too large for the network in column {column}, row {row}: "
+            f"{array[row, column]:g}, beyond {_LARGEST_LATENT:g}."
+        )
     return array
 
 
@@ -180,17 +191,89 @@ def _to_cpu(X, name):
             f"Input {name} is sparse, but dense data is required: pass "
             f"{name}.toarray()."
         )
+    if np.ma.isMaskedArray(X) and np.ma.is_masked(X):
+        row, column = np.argwhere(np.atleast_2d(np.ma.getmaskarray(X)))[0]
+        raise ValueError(
+            f"Input {name} is masked: first in column {column}, row {row}. Remove or "
+            "impute such rows first."
+        )
     if hasattr(X, "detach") and hasattr(X, "device"):
         if X.device.type != "cpu":
             raise ValueError(
                 f"Input {name} is a tensor on {X.device}: pass {name}.cpu()."
             )
-        return X.detach().numpy()
+        X = X.detach().resolve_conj().resolve_neg()
+        return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+    _check_numbers(X, name)
     return X
+
+
+@contextlib.contextmanager
+def all_or_nothing(estimator):
+    """Let a fit that fails or is interrupted leave the estimator as it was before."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_count(value, name):
+    """Raise a ``ValueError`` unless a number of things is an int of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+
+
+def check_methods(estimator, needed):
+    """Raise a ``TypeError`` that lists the methods that an estimator lacks."""
+    missing = [name for name in needed if not hasattr(estimator, name)]
+    if missing:
+        raise TypeError(
+            f"estimator={estimator!r} has no {', '.join(missing)}: use a MeanFieldVAE, "
+            "or an estimator with the same methods."
+        )
+
+
+def as_group_codes(groups, n_samples):
+    """Return groups as integers 0, 1, ...; each row its own if there are none.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,) or None
+        Labels of any one type.
+    n_samples : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int
+
+    Raises
+    ------
+    ValueError
+        For another shape or a missing label, naming the row.
+    """
+    if groups is None:
+        return np.arange(n_samples)
+    groups = np.asarray(groups)
+    if groups.shape != (n_samples,):
+        raise ValueError(
+            f"groups must have one label a row, shape ({n_samples},), got shape "
+            f"{groups.shape}."
+        )
+    missing = np.flatnonzero([g is None or g != g for g in groups.tolist()])
+    if missing.size:
+        raise ValueError(f"groups has no label in row {missing[0]}.")
+    return np.unique(groups, return_inverse=True)[1].reshape(-1)
 
 
 class TwoValuedInput:
     """Mixin of estimators for spins or binary words."""
+
+    # What an error adds about data of another kind.
+    _instead = ""
 
     def _two_valued(self, X, *, reset, min_samples=1):
         """Return two-valued rows as {0, 1} with the convention that they came in.
@@ -242,6 +325,7 @@ class TwoValuedInput:
                 f"X must have values {allowed}, but {describe_column(column, names)}, "
                 f"row {row} is {array[row, column]}. {type(self).__name__} is for "
                 "two-valued data: threshold real values first (for instance X > 0)."
+                f"{self._instead}"
             )
         return bits.view(np.int8), values
 
@@ -250,3 +334,35 @@ def to_values(bits, values):
     """Return {0, 1} in a two-valued convention, int8."""
     low, high = values
     return np.where(bits, np.int8(high), np.int8(low))
+
+
+def _check_numbers(X, name):
+    """Raise a ``ValueError`` that names the first entry that is text or a time."""
+    array = X if isinstance(X, np.ndarray) else _frame_values(X)
+    if array.ndim != 2 or array.dtype.kind not in "OUSmM":
+        return
+    for row, values in enumerate(array):
+        for column, value in enumerate(values):
+            if not _is_number(value):
+                names = getattr(X, "columns", None)
+                raise ValueError(
+                    f"Input {name} cannot be converted to numbers: first in "
+                    f"{describe_column(column, names)}, row {row} is {value!r}."
+                )
+
+
+def _frame_values(X):
+    """Return the values of a data frame that has columns of objects, else nothing."""
+    kinds = getattr(X, "dtypes", ())
+    kinds = {str(kind) for kind in kinds} if np.iterable(kinds) else {str(kinds)}
+    odd = {kind for kind in kinds if not kind.lower().startswith(_NUMERIC)}
+    return np.asarray(X, dtype=object) if odd else np.empty(0)
+
+
+def _is_number(value):
+    if isinstance(value, str | bytes):
+        try:
+            float(value)
+        except ValueError:
+            return False
+    return getattr(np.asarray(value), "dtype", value).kind not in "mM"

@@ -40,8 +40,7 @@ def test_fit_twice_is_fit_once(fitted):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int64"])
 def test_equal_values_of_any_type_give_the_same_answer(fitted, dtype):
     Z = AutoencoderEmbedder(4, **FAST).fit(X.astype(dtype)).transform(X.astype(dtype))
-    # float32 rounds the column means, nothing else
-    np.testing.assert_allclose(Z, fitted.transform(X), rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(Z, fitted.transform(X))
 
 
 def test_bool_and_tensor_and_frame():
@@ -153,6 +152,35 @@ def test_early_stopping_that_never_stops_warns():
         embedder.fit(X)
 
 
+def test_what_a_missing_device_fitted_loads_on_the_cpu(fitted):
+    loaded = pickle.loads(pickle.dumps(fitted)).set_params(device="cuda:7")
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    assert loaded.net_.device == torch.device("cpu")
+
+
+@pytest.mark.filterwarnings("ignore:The validation loss:UserWarning")
+def test_options_of_the_training():
+    def fit(**options):
+        return AutoencoderEmbedder(2, **{**FAST, **options}).fit(X)
+
+    assert fit(batch_size=16).score(X) > fit().score(X)
+    size = max(
+        np.abs(w).max()
+        for k, w in fit(weight_decay=1e3).weights_.items()
+        if k.endswith("weight")
+    )
+    assert size < 0.2
+    held = fit(early_stopping=True, validation_fraction=0.5, n_iter_no_change=99)
+    assert set(held.history_) == {"train_loss", "valid_loss"}
+
+
+def test_slope_of_one_is_a_linear_map():
+    embedder = AutoencoderEmbedder(2, negative_slope=1.0, **FAST).fit(X)
+    Z = embedder.transform(np.array([X[0], X[1], 0.5 * (X[0] + X[1])]))
+    np.testing.assert_allclose(Z[2], 0.5 * (Z[0] + Z[1]), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:The validation loss:UserWarning")
 def test_interrupted_fit_is_consistent_and_raises(monkeypatch):
     from skident._nn import training
 

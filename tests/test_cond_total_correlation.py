@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import joblib
 import numpy as np
 import pytest
@@ -214,11 +216,65 @@ def test_groups_stay_together():
     assert 1.5 < width[0] / width[1] < 2.7  # four copies: twice the standard error
 
 
-def case(u, pvalue=0.001, bound=None, marginal=0.001):
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+def test_known_entropy_sees_what_pairs_do_not_show():
+    """Four triples, the third site the product of two coins: 4 ln 2 of dependence."""
+    coins = np.random.default_rng(0).choice([-1, 1], (3000, 8))
+    X = np.concatenate([coins, coins[:, ::2] * coins[:, 1::2]], axis=1)
+    model = MeanFieldVAE(1, hidden_layer_sizes=(8,), max_epochs=3)
+    test = CondTotalCorrelation(
+        model, entropy=8 * np.log(2), n_resamples=100, random_state=1
+    ).fit(X)
+    assert test.known_total_correlation_.value == pytest.approx(4 * np.log(2), abs=0.01)
+    assert test.unexplained_bound_.low > 0.9
+    assert test.verdict_ == "undecided"
+    assert "pairwise independent" in test.reasons_[0]
+
+
+@pytest.mark.parametrize("entropy", [np.nan, np.inf, -np.inf])
+def test_entropy_that_is_not_finite_is_refused(entropy):
+    with pytest.raises(ValueError, match="entropy must be finite"):
+        CondTotalCorrelation(ExactCurieWeiss(), entropy=entropy).fit(
+            curie_weiss_data(100, 0)
+        )
+
+
+def test_options_of_the_litmus_test(capsys):
+    X = curie_weiss_data(4000, 0)
+    tests = {
+        name: CondTotalCorrelation(ExactCurieWeiss(), random_state=0, **options).fit(X)
+        for name, options in {
+            "plain": {},
+            "narrow": {"confidence_level": 0.5},
+            "folds": {"cv": 3},
+            "strict": {"margin": 1e-9},
+        }.items()
+    }
+    assert capsys.readouterr() == ("", "")
+
+    def width(name):
+        return tests[name].total_correlation_.high - tests[name].total_correlation_.low
+
+    assert width("plain") > 2 * width("narrow")
+    assert len(tests["folds"].estimators_) == 3
+    assert tests["plain"].verdict_ == "mean-field"
+    assert tests["strict"].verdict_ == "undecided"
+    assert tests["plain"].values_ == (-1, 1) and tests["plain"].rate_ == 0.0
+    # the bias of 120 couplings on 375 rows: some 0.1 nats
+    assert -0.5 < tests["plain"].null_gain_ < 0
+    CondTotalCorrelation(ExactCurieWeiss(), verbose=1, random_state=0).fit(X)
+    assert "litmus: 100%" in capsys.readouterr().err
+
+
+def case(u, pvalue=0.001, bound=None, marginal=0.001, known=None, gain=1.0):
     test = CondTotalCorrelation()
+    test.known_total_correlation_ = None if bound is None else Estimate(1, 0.9, 1.1)
+    if known is not None:
+        test.known_total_correlation_ = Estimate(*known)
     test.unexplained_fraction_ = Estimate(*u)
     test.unexplained_bound_ = None if bound is None else Estimate(*bound)
     test.pvalue_, test.marginal_pvalue_ = pvalue, marginal
+    test.estimators_ = [SimpleNamespace(gain_over_independent_=gain)]
     return _judge(test)[0]
 
 
@@ -230,11 +286,25 @@ def case(u, pvalue=0.001, bound=None, marginal=0.001):
         ({"u": (0.1, 0.08, 0.12)}, "not mean-field"),
         ({"u": (0.1, 0.08, 0.12), "pvalue": 0.02}, "undecided"),
         ({"u": (0.1, 0.08, 0.12), "marginal": 0.3}, "mean-field"),
+        # a model that is no better than independence convicts nothing
+        ({"u": (1, 0.9, 1.1), "gain": -0.01}, "undecided"),
         # the bound acquits, the direct estimate convicts
         ({"u": (0.02, 0.01, 0.04), "bound": (0.07, 0.06, 0.08)}, "undecided"),
         ({"u": (0.02, 0.01, 0.04), "bound": (0.03, 0.02, 0.04)}, "mean-field"),
         ({"u": (0.1, 0.08, 0.12), "bound": (0.2, 0.1, 0.3)}, "not mean-field"),
         ({"u": (0.1, 0.08, 0.12), "bound": (0.03, 0.02, 0.04)}, "undecided"),
+        # pairs show nothing; the entropy says whether there is anything
+        ({"u": (0, 0, 0), "bound": (1, 0.9, 1.1), "marginal": 0.3}, "undecided"),
+        ({"u": (0, 0, 0), "bound": (0.02, 0.01, 0.03), "marginal": 0.3}, "mean-field"),
+        (
+            {
+                "u": (0, 0, 0),
+                "bound": (9, -9, 99),
+                "marginal": 0.3,
+                "known": (0.001, -0.01, 0.01),
+            },
+            "mean-field",
+        ),
     ],
 )
 def test_verdict_by_equivalence_margin(arguments, verdict):

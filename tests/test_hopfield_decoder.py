@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skident import HopfieldPatternDecoder, MeanFieldVAE
 from skident.datasets import make_curie_weiss, make_hopfield, make_ising, make_patterns
@@ -96,7 +97,7 @@ def test_predict_names_patterns_either_way_up_and_none(decoder):
     np.testing.assert_array_equal(decoder.predict(rows), [0, 1, 2, 0, 1, 2])
     signs = np.sign(decoder.transform(rows)[np.arange(6), decoder.predict(rows)])
     np.testing.assert_array_equal(signs, [1, 1, 1, -1, -1, -1])
-    noise = np.random.default_rng(0).choice([-1, 1], (50, 48))
+    noise = np.random.default_rng(5).choice([-1, 1], (50, 48))
     strict = decoder.predict(noise)
     assert (strict[np.abs(decoder.transform(noise)).max(axis=1) < 0.5] == -1).all()
     assert not is_classifier(decoder)
@@ -159,7 +160,7 @@ def test_same_seed_same_bits(X):
 
 @pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
 def test_more_patterns_than_latents_is_refused(X):
-    with pytest.raises(ValueError, match=r"n_patterns=5 .* only 2 latents"):
+    with pytest.raises(ValueError, match=r"n_patterns=5 .* only 2 latent"):
         HopfieldPatternDecoder(
             MeanFieldVAE(2, hidden_layer_sizes=(8,), max_epochs=1), n_patterns=5
         ).fit(X[:100])
@@ -172,8 +173,7 @@ def test_real_values_are_named_through_a_pipeline(X):
         )
 
 
-def test_set_output_names_overlaps(decoder, X):
-    pytest.importorskip("pandas")
+def test_feature_names(decoder):
     names = [f"hopfieldpatterndecoder{k}" for k in range(3)]
     assert decoder.get_feature_names_out().tolist() == names
 
@@ -196,6 +196,33 @@ def test_eight_patterns_by_stacked_jacobians():
         MeanFieldVAE(8, max_epochs=30), n_patterns=8, random_state=0
     ).fit(X)
     assert exact_patterns(decoder.patterns_, patterns) >= 7
+
+
+def test_thresholds(model, X):
+    frozen = FrozenEstimator(model)
+    strict = HopfieldPatternDecoder(frozen, min_confidence=1.0, random_state=0).fit(X)
+    loose = HopfieldPatternDecoder(frozen, min_confidence=0.0, random_state=0).fit(X)
+    assert strict.n_patterns_ == 0 and loose.n_patterns_ == 4
+    never, always = (
+        HopfieldPatternDecoder(frozen, min_overlap=value, random_state=0).fit(X)
+        for value in (1.0, 0.0)
+    )
+    noise = np.random.default_rng(5).choice([-1, 1], (50, 48))
+    assert never.predict(noise).max() == -1 and (always.predict(noise) >= 0).all()
+    assert strict.values_ == (-1, 1)
+
+
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+def test_pipeline_and_grid_search(X):
+    decoder = HopfieldPatternDecoder(
+        MeanFieldVAE(3, hidden_layer_sizes=(8,), max_epochs=2), random_state=0
+    )
+    search = GridSearchCV(
+        make_pipeline(FunctionTransformer(), decoder),
+        {"hopfieldpatterndecoder__n_patterns": [1, 3]},
+        cv=2,
+    ).fit(X[:200])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_ising_sheet_has_no_span_of_patterns():

@@ -67,7 +67,7 @@ def test_without_matplotlib_one_line_says_how_to_get_figures(tmp_path):
 def test_quick_story(tmp_path):
     done = run("-m", "skident", "--quick", folder=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "from the decoder      4 of 4" in done.stdout
+    assert "from the decoder                      4 of 4" in done.stdout
     assert len(list((tmp_path / "skident-report").iterdir())) == 2
 
 
@@ -79,7 +79,7 @@ def test_the_story_comes_out_for_every_seed(seed, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     report = done.stdout
-    assert "from the decoder      4 of 4" in report
+    assert "from the decoder                      4 of 4" in report
     assert report.index('"mean-field"') < report.index('"not mean-field"')
     for name in ("permutation", "rigid", "linear", "ica", "ICA efficiency"):
         assert name in report

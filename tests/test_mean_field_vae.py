@@ -259,6 +259,65 @@ def test_mixed_conventions_are_named(fitted, data):
         fitted.transform((data[0] > 0).astype(int))
 
 
+def test_interrupted_refit_leaves_nothing_of_the_fit_before(data, monkeypatch):
+    from skident._nn import training
+
+    X = data[0]
+    vae = MeanFieldVAE(2, **FAST).fit(X)
+    descend, steps = training.TensorNet._descend, []
+
+    def interrupted(self, batch):
+        steps.append(1)
+        if len(steps) == 20:
+            raise KeyboardInterrupt
+        return descend(self, batch)
+
+    monkeypatch.setattr(training.TensorNet, "_descend", interrupted)
+    for model in (vae.set_params(n_components=1), MeanFieldVAE(1, **FAST)):
+        steps.clear()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+        mean, deviation = model.posterior(X)
+        kl = (0.5 * (mean**2 + deviation**2 - 1) - np.log(deviation)).mean(axis=0)
+        np.testing.assert_allclose(model.kl_per_dim_, kl, rtol=1e-4)
+        assert (
+            model.kl_per_dim_.shape == (1,) and model.rate_ == model.kl_per_dim_.sum()
+        )
+        assert model.n_iter_ == len(model.history_["valid_loss"]) == 2
+        assert np.isfinite(model.gain_over_independent_)
+
+
+def test_history_and_options(data):
+    X = data[0]
+    seen = []
+
+    class Recorder(MeanFieldVAE):
+        def _measure(self, bits, rows, held_out):
+            seen.append((len(rows), len(held_out)))
+            super()._measure(bits, rows, held_out)
+
+    vae = Recorder(1, validation_fraction=0.3, likelihood="bernoulli", **FAST).fit(X)
+    assert seen == [(1400, 600)]
+    assert vae.likelihood_ == "bernoulli" == MeanFieldVAE(1, **FAST).fit(X).likelihood_
+    assert vae.n_iter_ == 20
+    for name in ("train_loss", "valid_loss"):
+        assert vae.history_[name].shape == (20,)
+        assert vae.history_[name][-1] < vae.history_[name][0]
+    small, decayed = (
+        MeanFieldVAE(1, **options, **FAST).fit(X)
+        for options in ({"batch_size": 16}, {"weight_decay": 1e3})
+    )
+    assert small.gain_over_independent_ > vae.gain_over_independent_
+    # a decay of 1e3 at a step of 2e-3 wipes out every weight
+    size = max(np.abs(w).max() for k, w in decayed.weights_.items() if "weight" in k)
+    assert size < 0.1
+
+
+def test_error_lists_the_likelihoods():
+    with pytest.raises(ValueError, match=r"Likelihoods to choose from: bernoulli"):
+        MeanFieldVAE(**FAST).fit([[0.5, 1], [1, 0]])
+
+
 @pytest.mark.slow
 @pytest.mark.data
 def test_retina_beats_independence_by_far(real_data):
@@ -270,6 +329,12 @@ def test_retina_beats_independence_by_far(real_data):
     p = train.mean(axis=0)
     independent = -(test * np.log(p) + (1 - test) * np.log1p(-p)).sum(axis=1).mean()
     assert independent == pytest.approx(10.408, abs=0.001)
-    vae = MeanFieldVAE(n_components=2, random_state=0).fit(train)
+    vae = MeanFieldVAE(
+        n_components=2,
+        batch_size=512,
+        learning_rate=4e-3,
+        max_epochs=12,
+        random_state=0,
+    ).fit(train)
     assert -vae.elbo(test).mean() <= 8.80
     assert vae.active_units_.all()

@@ -84,6 +84,30 @@ def chain_gain(bits, means, latents, halves):
     return gain
 
 
+def marginal_gain(bits, halves, rng):
+    """Held-out gain of the chain over independent columns, less that on such columns.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n_samples, n_features)
+        0 or 1.
+    halves : ndarray of shape (n_samples,), bool
+        Either half is fitted on the other.
+    rng : Generator
+        Draws the independent columns, which show what fitting the chain costs.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Nats; the mean estimates the total correlation.
+    """
+    means = np.broadcast_to(smoothed_means(bits), bits.shape)
+    nothing = np.zeros((len(bits), 0))
+    simulated = (rng.random(means.shape) < means).astype(np.int8)
+    null = chain_gain(simulated, means, nothing, halves)
+    return chain_gain(bits, means, nothing, halves) - null
+
+
 def _column_gain(train, test, n_common):
     """Gain of all features over the first ``n_common``, fitted on other rows."""
     (features, target), (new_features, new_target) = train, test

@@ -296,9 +296,13 @@ def explained_variance(target, mapped):
 
     1 if ``target`` is constant and met to rounding, 0 if constant and not met.
     """
+    rounding = np.finfo(target.dtype).eps * np.abs(target).max()
+    target = target.astype(np.float64)
     error = np.sum((target - mapped) ** 2)
-    spread = np.sum((target - target.mean(axis=0)) ** 2)
-    rounding = (_EPS * np.abs(target).max()) ** 2 * target.size
+    # centred on a row first: the mean of equal rows is then exact
+    centred = target - target[0]
+    spread = np.sum((centred - centred.mean(axis=0)) ** 2)
+    rounding = float(rounding) ** 2 * target.size
     if spread <= 4 * rounding:
         return float(error <= 64 * rounding)
     return float(1.0 - error / spread)

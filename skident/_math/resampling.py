@@ -3,20 +3,13 @@
 import numpy as np
 
 
-def group_codes(n_samples, groups=None):
-    """Return the groups as integers 0, 1, ...; each row its own if there are none."""
-    if groups is None:
-        return np.arange(n_samples)
-    return np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-
-
 def fold_labels(codes, n_folds, rng):
     """Assign rows to folds of nearly equal size, keeping groups whole.
 
     Parameters
     ----------
     codes : ndarray of int of shape (n_samples,)
-        Groups, as by :func:`group_codes`.
+        Groups, 0 to the number of groups - 1.
     n_folds : int
         Number of folds, at most the number of groups.
     rng : Generator
@@ -59,7 +52,7 @@ def bootstrap_means(values, codes, n_resamples, rng):
     values : ndarray of shape (n_samples, n_columns)
         One row a sample.
     codes : ndarray of int of shape (n_samples,)
-        Groups, as by :func:`group_codes`; whole groups are drawn with replacement.
+        Groups, 0 to the number of groups - 1; whole groups are drawn with replacement.
     n_resamples : int
         Number of resamples.
     rng : Generator
@@ -98,3 +91,8 @@ def paired_shuffle(labels, rng):
         first, second = rows[:half], rows[half : 2 * half]
         permutation[first], permutation[second] = second, first
     return permutation
+
+
+def upper_pvalue(statistic, null):
+    """Return the share of null statistics, the observed one included, as large."""
+    return float((1 + np.sum(np.asarray(null) >= statistic)) / (1 + len(null)))

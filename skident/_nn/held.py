@@ -5,13 +5,24 @@ import numbers
 import numpy as np
 import torch
 
-from skident._nn.training import history_arrays, hold_out, seeded, to_rows, train
+from skident._nn.training import (
+    Schedule,
+    fitting_threads,
+    history_arrays,
+    hold_out,
+    resolve_device,
+    seeded,
+    to_rows,
+    train,
+    usable_device,
+)
 
 
 def check_layer_sizes(sizes):
     """Raise a ``ValueError`` unless every hidden layer has a positive int width."""
-    for size in sizes:
-        if not isinstance(size, numbers.Integral) or size < 1:
+    for size in np.atleast_1d(np.asarray(sizes, dtype=object)):
+        whole = isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        if np.ndim(sizes) != 1 or not whole or size < 1:
             raise ValueError(
                 "hidden_layer_sizes must be a tuple of positive integers, got "
                 f"{sizes!r}."
@@ -24,7 +35,8 @@ class HeldNet:
     The fitted truth is ``weights_``, a dict of numpy arrays; ``net_`` is built from
     it on demand and never pickled. So a fitted estimator loads on any device and
     hashes by its numbers. The estimator gives ``_schedule(n_rows)`` and
-    ``_new_net(schedule=None)``, an untrained net.
+    ``_new_net(schedule, device)``, an untrained net of the ``_architecture`` that
+    ``fit`` fixed: later changes of parameters do not reach what was fitted.
     """
 
     _FORMAT = 1
@@ -35,8 +47,9 @@ class HeldNet:
         net = self.__dict__.get("_net")
         if net is None:
             weights = {k: torch.from_numpy(v.copy()) for k, v in self.weights_.items()}
+            unused = Schedule(1e-3, 0.0, 1, 1)  # it will not be trained
             with seeded(0):
-                net = self._new_net()
+                net = self._new_net(unused, usable_device(self.device))
             net.module_.load_state_dict(weights)
             self._net = net
         return net
@@ -61,18 +74,19 @@ class HeldNet:
         -------
         rows, held_out : tensor
             The rows trained on, and those not, or None.
-        converged : bool
-            Whether early stopping ended the training.
+        outcome : bool or KeyboardInterrupt
+            Whether early stopping ended the training, or what interrupted it: to be
+            raised once the estimator is complete.
         """
         schedule = self._schedule(array.shape[0])
         rows = to_rows(array, self.device)
         with seeded(seed):
             rows, held_out = hold_out(rows, held_fraction)
-            net = self._new_net(schedule)
+            net = self._new_net(schedule, resolve_device(self.device))
             if prepare is not None:
                 prepare(net.module_, rows)
             try:
-                converged = train(
+                outcome = train(
                     net,
                     rows,
                     held_out,
@@ -80,20 +94,17 @@ class HeldNet:
                     verbose=self.verbose,
                     description=description,
                 )
-            except KeyboardInterrupt:
-                self._keep(net)
-                raise
+            except KeyboardInterrupt as interrupt:
+                outcome = interrupt
         self._keep(net)
-        return rows, held_out, converged
+        return rows, held_out, outcome
 
     def _keep(self, net):
         """Store the weights and the history of a trained net."""
         net.module_.eval()
         self._net = net
         self.history_ = history_arrays(net)
-        self.n_iter_ = (
-            max(len(v) for v in self.history_.values()) if self.history_ else 0
-        )
+        self.n_iter_ = len(self.history_.get("train_loss", ()))
         self.weights_ = {
             k: v.detach().cpu().numpy().copy()
             for k, v in net.module_.state_dict().items()
@@ -104,12 +115,14 @@ class HeldNet:
         return self.net_.module_.eval()
 
     def _to_device(self, array):
-        """Return an array as a float32 tensor on the device of the net."""
-        return torch.as_tensor(array, dtype=torch.float32, device=self.net_.device)
+        """Return a copy of an array as a float32 tensor on the device of the net."""
+        return torch.tensor(
+            np.ascontiguousarray(array), dtype=torch.float32, device=self.net_.device
+        )
 
     def _in_blocks(self, function, array, rows):
         """Apply a function of tensors to blocks of rows and return one numpy array."""
-        with torch.inference_mode():
+        with torch.inference_mode(), fitting_threads(self.net_, rows):
             parts = [
                 function(self._to_device(array[start : start + rows])).cpu().numpy()
                 for start in range(0, array.shape[0], rows)

@@ -7,6 +7,7 @@ longer than the small networks of this package.
 
 import contextlib
 import math
+import os
 import threading
 from typing import NamedTuple
 
@@ -70,6 +71,14 @@ def resolve_device(device):
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device={device!r} cannot be used: {error}") from error
+
+
+def usable_device(device):
+    """Return the device, or the CPU where it is not there: what a GPU fitted loads."""
+    try:
+        return resolve_device(device)
+    except ValueError:
+        return torch.device("cpu")
 
 
 def to_rows(array, device):
@@ -274,17 +283,35 @@ class _OneThread:
 _one_thread = _OneThread()
 
 
-def _fitting_threads(net, batch_size):
-    """Return the context for steps of this size: one thread, or as many as set."""
+def fitting_threads(net, n_rows):
+    """Return the context for steps of so many rows: one thread, or as many as set."""
     n_weights = sum(p.numel() for p in net.module_.parameters())
-    small = n_weights * batch_size < _SMALL_STEP and net.device.type == "cpu"
+    small = n_weights * n_rows < _SMALL_STEP and net.device.type == "cpu"
     return _one_thread if small else contextlib.nullcontext()
+
+
+# torch has one default generator a process, which modules draw their weights from: fits
+# in several threads take turns, or they would change each other's numbers.
+_turn = threading.RLock()
+
+
+def _new_turn():
+    global _turn
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # the thread that held it in the parent is not there in the child
+    os.register_at_fork(after_in_child=_new_turn)
 
 
 @contextlib.contextmanager
 def seeded(seed):
-    """Run torch with a seed and leave its global generators as they were."""
-    with torch.random.fork_rng():
+    """Run torch with a seed and leave its global generators as they were.
+
+    Threads wait for each other here; processes do not.
+    """
+    with _turn, torch.random.fork_rng():
         torch.manual_seed(seed)
         yield
 
@@ -320,7 +347,7 @@ def train(net, rows, held_out, schedule, *, verbose, description):
     best = _Best(schedule)
     batch_size = min(schedule.batch_size, rows.shape[0])
     with (
-        _fitting_threads(net, batch_size),
+        fitting_threads(net, batch_size),
         progress_bar(schedule.max_epochs, description, verbose=verbose) as advance,
     ):
         net.callbacks_ = [

@@ -23,7 +23,7 @@ from skident.exact._curie_weiss import log_up_weights
     {
         **COMMON,
         "n_sites": [Interval(Integral, 1, None, closed="left")],
-        "field": [Interval(Real, None, None, closed="neither")],
+        "field": [Interval(Real, -1e100, 1e100, closed="both")],
     },
     prefer_skip_nested_validation=True,
 )

@@ -27,8 +27,8 @@ _NO_TRACE = np.empty((0, 0, 0))
     {
         **COMMON,
         "shape": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "field": [Interval(Real, None, None, closed="neither")],
-        "coupling": [Interval(Real, None, None, closed="neither")],
+        "field": [Interval(Real, -1e100, 1e100, closed="both")],
+        "coupling": [Interval(Real, -1e100, 1e100, closed="both")],
         "periodic": ["boolean"],
         "method": [StrOptions({"auto", "heat-bath", "swendsen-wang"})],
     },

@@ -68,7 +68,7 @@ class CurieWeiss(NamedTuple):
     {
         "n_sites": [Interval(Integral, 1, None, closed="left")],
         "temperature": [Interval(Real, 1e-100, np.inf, closed="both")],
-        "field": [Interval(Real, None, None, closed="neither")],
+        "field": [Interval(Real, -1e100, 1e100, closed="both")],
     },
     prefer_skip_nested_validation=True,
 )
@@ -118,8 +118,10 @@ def curie_weiss(n_sites, temperature, field=0.0):
     n_sites, beta, field = int(n_sites), 1.0 / temperature, float(field)
     log_weights = log_up_weights(n_sites, beta, field)
     log_z = logsumexp(log_weights)
-    p = np.exp(log_weights - log_z)
-    p /= p.sum()
+    # Cold, ln Z is large and rounds: normalised once more where numbers are small.
+    log_p = log_weights - log_weights.max()
+    log_p -= logsumexp(log_p)
+    p = np.exp(log_p)
     M = 2.0 * np.arange(n_sites + 1) - n_sites
     m = M / n_sites
     square = p @ m**2
@@ -138,7 +140,7 @@ def curie_weiss(n_sites, temperature, field=0.0):
         free_energy=-math.inf if beta == 0 else float(-temperature * log_z),
         entropy=float(entropy),
         total_correlation=max(0.0, float(n_sites * single - entropy)),
-        bipartite_information=_half_cut_information(n_sites, log_weights - log_z),
+        bipartite_information=_half_cut_information(n_sites, log_p),
         order_parameter=float(np.sqrt(square)),
         pair_correlation=pair if pair is None else float(pair),
     )

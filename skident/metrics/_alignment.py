@@ -9,9 +9,16 @@ import numpy as np
 from skident._compat import Interval, StrOptions, validate_params
 from skident._math import alignment, resampling
 from skident._random import draw_seed, generator
-from skident._validation import as_rows, check_same_length
+from skident._validation import (
+    as_group_codes,
+    as_rows,
+    check_finite,
+    check_same_length,
+)
 
 _NOTHING = 1e-12
+# A rigid map this near to chance has found nothing that the two sides share.
+_CHANCE_LEVEL = 0.95
 _FOLDS, _CHANCE, _BOOTSTRAP = range(3)
 
 
@@ -36,7 +43,9 @@ class AlignmentErrors(NamedTuple):
     chance : ndarray of shape (n_transformations,)
         ``error`` with the rows of one side permuted.
     ica_efficiency : float or None
-        See :func:`ica_efficiency`; None without "permutation", "rigid" and "ica".
+        See :func:`ica_efficiency`; None without "permutation", "rigid" and "ica", and
+        where it has no meaning: a rigid map is within 5 % of chance, or is no better
+        than a permutation beyond its error (97.5 % of resamples).
     ica_efficiency_interval : ndarray of shape (2,) or None
         Its bootstrap interval.
     diameter : str
@@ -95,6 +104,8 @@ class AlignmentErrors(NamedTuple):
             lines.append(
                 f"ICA efficiency {self.ica_efficiency:.0%} [{low:.0%}, {high:.0%}]"
             )
+        elif {"permutation", "rigid", "ica"} <= set(self.transformations):
+            lines.append("ICA efficiency not defined: a rigid map gains nothing")
         lines.append(
             f"unit: {self.diameter} diameter of the target; {self.n_samples} rows"
         )
@@ -209,7 +220,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     Z1 = as_rows(Z1, name="Z1", min_samples=max(4, cv), one_column=True)
     Z2 = as_rows(Z2, name="Z2", min_samples=max(4, cv), one_column=True)
     check_same_length(Z1, Z2, names=("Z1", "Z2"))
-    codes = _group_codes(groups, len(Z1))
+    codes = as_group_codes(groups, len(Z1))
+    (Z1, unit1), (Z2, unit2) = _in_range(Z1), _in_range(Z2)
     diameters = _diameters(Z1, Z2)
     seed = draw_seed(random_state)
     folds = resampling.fold_labels(codes, cv, generator(seed, _FOLDS))
@@ -225,7 +237,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
         rows, codes, n_resamples, generator(seed, _BOOTSTRAP)
     )
     forward, backward = errors.mean(axis=1) / unit
-    efficiency = _efficiency(transformations, rows.mean(axis=0), draws)
+    chance = (chance.mean(axis=1) / unit).mean(axis=0)
+    efficiency = _efficiency(transformations, rows.mean(axis=0), draws, chance)
     if efficiency[1] is not None:
         efficiency = (
             efficiency[0],
@@ -237,11 +250,11 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
         resampling.percentile_interval(draws, confidence_level),
         forward,
         backward,
-        (chance.mean(axis=1) / unit).mean(axis=0),
+        chance,
         *efficiency,
         diameter,
-        diameters["max"],
-        diameters["robust"],
+        diameters["max"] * [unit1, unit2],
+        diameters["robust"] * [unit1, unit2],
         len(Z1),
     )
 
@@ -256,13 +269,16 @@ def _check_transformations(transformations):
         )
 
 
-def _group_codes(groups, n_samples):
-    if groups is None:
-        return resampling.group_codes(n_samples)
-    groups = np.asarray(groups)
-    if groups.shape != (n_samples,):
-        raise ValueError(f"groups must have shape ({n_samples},), got {groups.shape}.")
-    return resampling.group_codes(n_samples, groups)
+def _in_range(Z):
+    """Return rows whose squares are in the range of floats, and the unit they are in.
+
+    Errors are ratios, so any unit serves; a power of two changes no digit.
+    """
+    largest = np.abs(Z).max()
+    if largest == 0.0 or 1e-15 < largest < 1e15:
+        return Z, 1.0
+    unit = 2.0 ** np.floor(np.log2(np.float64(largest)))
+    return Z / unit, unit
 
 
 def _diameters(Z1, Z2):
@@ -293,12 +309,18 @@ def _warn_of_unsound(transformations, sound, Z1, Z2):
         )
 
 
-def _efficiency(transformations, means, draws):
-    """Return the ICA efficiency and its resamples, or None twice."""
+def _efficiency(transformations, means, draws, chance):
+    """Return the ICA efficiency and its resamples, or None twice: see Returns."""
     names = ("permutation", "rigid", "ica")
     if not set(names) <= set(transformations):
         return None, None
     columns = [list(transformations).index(name) for name in names]
+    permutation, rigid, _ = columns
+    gain = draws[:, permutation] - draws[:, rigid]
+    equal = abs(means[permutation] - means[rigid]) <= _NOTHING
+    unsure = np.quantile(gain, 0.025) <= 0.0 and not equal
+    if unsure or means[rigid] > _CHANCE_LEVEL * chance[rigid]:
+        return None, None
     return ica_efficiency(*means[columns]), ica_efficiency(*draws[:, columns].T)
 
 
@@ -321,6 +343,11 @@ def ica_efficiency(permutation, rigid, ica):
         1e-12), so that the ratio has no meaning: 1 if ICA loses nothing against the
         permutation either, else 0.
 
+    Raises
+    ------
+    ValueError
+        For NaN or infinity.
+
     Examples
     --------
     >>> from skident.metrics import ica_efficiency
@@ -330,6 +357,8 @@ def ica_efficiency(permutation, rigid, ica):
     permutation, rigid, ica = (
         np.asarray(value, dtype=float) for value in (permutation, rigid, ica)
     )
+    for value in (permutation, rigid, ica):
+        check_finite(np.atleast_2d(value), name="errors")
     gain = permutation - rigid
     reached = permutation - ica
     meaningless = gain <= _NOTHING

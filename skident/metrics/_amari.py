@@ -72,6 +72,10 @@ def _amari_index(P):
     k = P.shape[0]
     if k == 1:
         return 0.0
-    rows = (P.sum(axis=1) / P.max(axis=1) - 1.0).sum()
-    columns = (P.sum(axis=0) / P.max(axis=0) - 1.0).sum()
+    largest = P.max(axis=1), P.max(axis=0)
+    if min(side.min() for side in largest) == 0.0:
+        # a direction of one side that the other does not have at all
+        return 1.0
+    rows = (P.sum(axis=1) / largest[0] - 1.0).sum()
+    columns = (P.sum(axis=0) / largest[1] - 1.0).sum()
     return float(min(1.0, (rows + columns) / (2.0 * k * (k - 1))))

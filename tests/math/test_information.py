@@ -121,3 +121,11 @@ def test_residual_covariance_by_hand():
         np.outer([0.5, -0.5], [0.5, -0.5]) + np.outer([0.75, 0.5], [0.75, 0.5])
     ) / 2
     np.testing.assert_allclose(information.residual_covariance(bits, means), expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_marginal_gain_has_no_bias_where_there_is_nothing(seed):
+    rng = np.random.default_rng(seed)
+    bits = (rng.random((4000, 12)) < 0.3).astype(np.int8)
+    gain = information.marginal_gain(bits, rng.random(4000) < 0.5, rng)
+    assert abs(gain.mean()) < 5 * gain.std() / np.sqrt(4000)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skident._math import resampling
+from skident._validation import as_group_codes
 
 seeds = st.integers(0, 10**6)
 
@@ -15,12 +16,12 @@ seeds = st.integers(0, 10**6)
 def test_folds_keep_groups_whole(seed, n, n_groups):
     rng = np.random.default_rng(seed)
     groups = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n - n_groups)]
-    codes = resampling.group_codes(n, groups)
+    codes = as_group_codes(groups, n)
     folds = resampling.fold_labels(codes, 3, rng)
     assert set(folds) == {0, 1, 2}
     for group in range(n_groups):
         assert len(set(folds[groups == group])) == 1
-    alone = resampling.fold_labels(resampling.group_codes(n), 3, rng)
+    alone = resampling.fold_labels(as_group_codes(None, n), 3, rng)
     assert np.ptp(np.bincount(alone)) <= 1
 
 
@@ -71,3 +72,8 @@ def test_paired_shuffle_is_its_own_inverse_within_labels(seed, n):
     np.testing.assert_array_equal(swap[swap], np.arange(n))
     np.testing.assert_array_equal(labels[swap], labels)
     assert np.sum(swap == np.arange(n)) <= 2
+
+
+def test_pvalue_counts_the_observed_statistic():
+    assert resampling.upper_pvalue(10, [1, 2, 3]) == 0.25
+    assert resampling.upper_pvalue(2, [1, 2, 3]) == 0.75

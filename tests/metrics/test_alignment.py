@@ -164,7 +164,7 @@ def test_dead_and_duplicate_columns():
         ({"transformations": ["affine"]}, "selection of"),
         ({"transformations": []}, "non-empty"),
         ({"groups": np.zeros(600)}, "5 folds need at least as many groups, got 1"),
-        ({"groups": np.zeros(5)}, r"groups must have shape \(600,\)"),
+        ({"groups": np.zeros(5)}, r"one label a row, shape \(600,\)"),
         ({"cv": 1}, "cv"),
         ({"diameter": "mean"}, "diameter"),
     ],
@@ -255,3 +255,45 @@ def test_pair_of_word_embeddings(real_data):
     assert permutation > ica
     assert np.all(result.error < result.chance)
     assert 0 < result.ica_efficiency < 1
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-20, 1e20, 1e200, 1e300])
+def test_units_of_either_side_do_not_matter(scale):
+    rng = np.random.default_rng(0)
+    Z1 = rng.laplace(size=(100, 2))
+    Z2 = Z1 @ np.array([[0.6, 0.8], [-0.8, 0.6]]) + 0.1 * rng.standard_normal((100, 2))
+    plain = alignment_errors(Z1, Z2, n_resamples=10, random_state=0)
+    scaled = alignment_errors(Z1 * scale, Z2, n_resamples=10, random_state=0)
+    linear = plain.transformations.index("linear")
+    np.testing.assert_allclose(scaled.error[linear], plain.error[linear], rtol=1e-6)
+    np.testing.assert_allclose(
+        scaled.max_diameters / [scale, 1], plain.max_diameters, rtol=1e-9
+    )
+    assert np.isfinite(scaled.error).all() and np.isfinite(scaled.chance).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_efficiency_of_what_is_not_finite_is_refused(bad):
+    with pytest.raises(ValueError, match="errors contains"):
+        ica_efficiency(0.3, bad, 0.2)
+
+
+def test_level_of_the_intervals():
+    rng = np.random.default_rng(0)
+    Z1, Z2 = rng.laplace(size=(2, 200, 2))
+    widths = [
+        np.ptp(
+            alignment_errors(Z1, Z2, confidence_level=level, random_state=0).interval,
+            axis=1,
+        )
+        for level in (0.5, 0.99)
+    ]
+    assert (widths[1] > 1.5 * widths[0]).all()
+
+
+def test_efficiency_is_not_defined_where_nothing_is_shared():
+    rng = np.random.default_rng(0)
+    Z1, Z2 = rng.laplace(size=(300, 4)), rng.standard_normal((300, 4))
+    errors = alignment_errors(Z1, Z2, random_state=0)
+    assert errors.ica_efficiency is None and errors.ica_efficiency_interval is None
+    assert "not defined: a rigid map gains nothing" in str(errors)

@@ -7,9 +7,9 @@ from skident._nn.modules import Autoencoder, VariationalAutoencoder, perceptron
 from skident._nn.training import (
     _SMALL_STEP,
     Schedule,
-    _fitting_threads,
     _OneThread,
     build_net,
+    fitting_threads,
     history_arrays,
     hold_out,
     resolve_device,
@@ -214,7 +214,7 @@ def test_one_thread_while_anything_is_inside_and_restored():
 def test_large_steps_keep_their_threads():
     net = new_net(Schedule(1e-3, 0.0, 8, 1))
     n_weights = sum(p.numel() for p in net.module_.parameters())
-    assert isinstance(_fitting_threads(net, 8), _OneThread)
+    assert isinstance(fitting_threads(net, 8), _OneThread)
     assert not isinstance(
-        _fitting_threads(net, _SMALL_STEP // n_weights + 1), _OneThread
+        fitting_threads(net, _SMALL_STEP // n_weights + 1), _OneThread
     )
