@@ -119,7 +119,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             columns, padded ones included: 1 is best, 0 as good as the mean. For
             constant ``y``, 1 if it is met to rounding, else 0.
         """
-        mapped = self.transform(X)
+        check_is_fitted(self)
+        mapped = self._motion.apply(validate_rows(self, X, reset=False))
         y = as_rows(y, name="y", one_column=True)
         check_same_length(mapped, y, names=("X", "y"))
         if y.shape[1] != self._n_targets:

@@ -1,6 +1,7 @@
 """RigidAligner, LinearAligner, PermutationAligner: the contract they share."""
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -213,3 +214,16 @@ def test_search_and_pipeline():
     assert search.fit(X, Y).best_params_ == {"alpha": 10.0}
     pipeline = make_pipeline(StandardScaler(), RigidAligner())
     assert np.isfinite(cross_val_score(pipeline, X, Y, cv=3)).all()
+
+
+@pytest.mark.parametrize("n", [5, 60, 1000])
+@pytest.mark.parametrize("value", [0.1, 0.3, 1e6 + 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_score_of_a_constant_target_is_one(n, value, dtype):
+    X = np.random.default_rng(0).standard_normal((n, 2)).astype(dtype)
+    y = np.full(n, value, dtype=dtype)
+    for aligner in (RigidAligner(), LinearAligner(), PermutationAligner()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            score = aligner.fit(X, y).score(X, y)
+        assert 0.0 <= score <= 1.0, (aligner, score)

@@ -342,3 +342,129 @@ def test_groups_are_checked(groups, match):
         alignment_errors(
             rows(WhitenICA()), rows(WhitenICA(), seed=1), groups=groups, cv=2
         )
+
+
+NETS = [AutoencoderEmbedder(**SMALL), MeanFieldVAE(**SMALL)]
+nets = pytest.mark.parametrize("estimator", NETS, ids=lambda e: type(e).__name__)
+
+
+@nets
+def test_fits_in_threads_are_those_in_turn(estimator):
+    X = rows(estimator)
+    expected = answer(fit(new(estimator).set_params(max_epochs=20), X), X)
+    before = torch.random.get_rng_state()
+    results = joblib.Parallel(4, prefer="threads")(
+        joblib.delayed(
+            lambda: answer(fit(new(estimator).set_params(max_epochs=20), X), X)
+        )()
+        for _ in range(8)
+    )
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@every
+def test_failed_or_interrupted_refit_leaves_the_fit_before(estimator, monkeypatch):
+    X = rows(estimator)
+    fitted = fit(new(estimator), X)
+    expected, state = answer(fitted, X), set(vars(fitted))
+    with pytest.raises(ValueError, match="column 1, row 2"):
+        bad = rows(estimator, width=4)
+        bad[2, 1] = np.nan
+        fit(fitted, bad)
+    if isinstance(estimator, (CondTotalCorrelation, HopfieldPatternDecoder)):
+        name = "sample_posterior"
+        monkeypatch.setattr(MeanFieldVAE, name, lambda *a, **k: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            fit(fitted, rows(estimator, width=4))
+        monkeypatch.undo()
+    if isinstance(estimator, (AutoencoderEmbedder, MeanFieldVAE)):
+        with pytest.raises(FloatingPointError):
+            fit(fitted.set_params(learning_rate=1e30), rows(estimator, n=300, width=4))
+    if not isinstance(estimator, (*SUPERVISED, WhitenICA)):
+        assert set(vars(fitted)) == state
+        np.testing.assert_array_equal(answer(fitted, X), expected)
+
+
+@nets
+@pytest.mark.parametrize(
+    "change",
+    [{"n_components": 3}, {"hidden_layer_sizes": (5,)}, {"learning_rate": "x"}],
+)
+def test_parameters_set_after_the_fit_do_not_reach_it(estimator, change):
+    X = rows(estimator)
+    fitted = fit(new(estimator), X)
+    expected = answer(fitted, X)
+    fitted.set_params(**change)
+    for model in (fitted, pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(answer(model, X), expected)
+        assert len(model.get_feature_names_out()) == expected.shape[1]
+        assert np.isfinite(model.inverse_transform(expected)).all()
+        assert np.isfinite(model.score(X))
+
+
+@every
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_other_methods_do_not_mind_the_output_container(estimator, container):
+    pytest.importorskip(container)
+    if not hasattr(estimator, "transform"):
+        pytest.skip("no transformer")
+    X = rows(estimator)
+    plain = fit(new(estimator), X)
+    framed = fit(new(estimator).set_output(transform=container), X)
+    assert type(framed.transform(X)).__module__.startswith(container)
+    for name in ("predict", "score_samples"):
+        if hasattr(plain, name):
+            np.testing.assert_array_equal(
+                getattr(framed, name)(X), getattr(plain, name)(X)
+            )
+    target = np.random.default_rng(1).standard_normal((60, 5))
+    # a frame may lie in memory in another order, and sums round otherwise
+    assert framed.score(X, target) == pytest.approx(plain.score(X, target), rel=1e-12)
+
+
+@every
+def test_masked_entries_are_named(estimator):
+    X = np.ma.masked_array(rows(estimator), mask=False)
+    fit(new(estimator), X)
+    X[7, 3] = np.ma.masked
+    with pytest.raises(ValueError, match="masked: first in column 3, row 7"):
+        fit(new(estimator), X)
+
+
+@every
+def test_times_are_no_numbers(estimator):
+    X = rows(estimator).astype("datetime64[s]")
+    with pytest.raises(ValueError, match=r"cannot be converted to numbers: first in"):
+        fit(new(estimator), X)
+
+
+def test_bfloat16_tensors_are_taken():
+    X = torch.from_numpy(rows(VAE)).to(torch.bfloat16)
+    np.testing.assert_array_equal(
+        fit(new(VAE), X).transform(X), fit(new(VAE), X.float()).transform(X.float())
+    )
+
+
+def test_latents_beyond_float32_are_named():
+    for model in (fit(new(estimator), rows(estimator)) for estimator in NETS):
+        width = model.get_feature_names_out().size
+        Z = np.zeros((3, width))
+        Z[2, 0] = 1e300
+        with pytest.raises(ValueError, match=r"column 0, row 2: 1e\+300"):
+            model.inverse_transform(Z)
+
+
+def test_groups_too_large_for_the_folds_are_refused():
+    groups = np.repeat([0, 1], [58, 2])
+    with pytest.raises(ValueError, match=r"groups leave fold \d only 2 row"):
+        CondTotalCorrelation(VAE, n_resamples=100).fit(rows(VAE), groups=groups)
+
+
+def test_row_k_of_a_sample_does_not_depend_on_how_many_are_drawn():
+    X = rows(VAE)
+    for model in (fit(new(VAE), X), fit(new(HopfieldPatternDecoder(VAE)), X)):
+        np.testing.assert_array_equal(
+            model.sample(10, random_state=0), model.sample(100, random_state=0)[:10]
+        )

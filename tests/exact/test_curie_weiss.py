@@ -152,3 +152,16 @@ def test_coldest_temperature_is_two_ground_states():
 def test_bad_input_is_named(arguments, name):
     with pytest.raises(ValueError, match=f"'{name}' parameter of curie_weiss"):
         curie_weiss(*arguments)
+
+
+@pytest.mark.parametrize("n_sites", [10, 1000])
+@pytest.mark.parametrize("temperature", [1e-100, 1e-16, 1e-15, 1e-9, 1e-3])
+def test_cold_half_cut_information_is_one_bit(n_sites, temperature):
+    truth = curie_weiss(n_sites, temperature)
+    assert truth.bipartite_information == pytest.approx(math.log(2), abs=1e-9)
+    assert truth.entropy == pytest.approx(math.log(2), abs=1e-9)
+
+
+def test_field_beyond_the_range_is_refused():
+    with pytest.raises(ValueError, match="'field' parameter"):
+        curie_weiss(7, 1.0, 1e300)

@@ -107,3 +107,36 @@ def test_division_by_zero_is_that_of_numpy():
         return a / b
 
     assert divide(1.0, 0.0) == np.inf
+
+
+def test_cache_lies_in_the_user_s_folder_and_not_in_the_package(tmp_path):
+    """An uninstall could not remove it from the package, whose name then lives on."""
+    package = tmp_path / "install" / "skident"
+    shutil.copytree(
+        Path(skident.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package.parent),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    environment.pop("NUMBA_CACHE_DIR", None)
+    code = (
+        "import numba; before = numba.config.CACHE_DIR;"
+        "import skident.datasets as d; print(d.__file__);"
+        "d.make_curie_weiss(3, 4, temperature=1.0);"
+        "assert numba.config.CACHE_DIR == before"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(str(package))
+    assert not list(package.rglob("*.nbi"))
+    assert list((tmp_path / "cache" / "skident").rglob("*.nbi"))
