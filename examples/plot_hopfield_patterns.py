@@ -13,10 +13,10 @@ spins, and the patterns that the network stores read off the decoder's weights.
 # remembers them.
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from skident import CondTotalCorrelation, HopfieldPatternDecoder, MeanFieldVAE
 from skident.datasets import make_hopfield, make_patterns
+from skident.plotting import PatternDisplay
 
 patterns = make_patterns(4, 64, random_state=0)
 X, overlaps = make_hopfield(6000, patterns, temperature=0.7, random_state=0)
@@ -40,23 +40,12 @@ for reason in litmus.reasons_:
 # of -1 and 1 in that span.
 
 decoder = HopfieldPatternDecoder(vae, random_state=0).fit(X)
-found = decoder.patterns_.astype(int)
+print("confidence:", decoder.confidence_.round(3))
 
 # %%
-# Patterns are defined up to order and sign: each planted one is put beside the decoded
-# one with the largest overlap in absolute value.
+# Patterns are defined up to order and sign: each planted one is drawn above the decoded
+# one that overlaps most with it, turned to the same sign.
 
-overlap = found @ patterns.T.astype(int) / 64
-best = np.abs(overlap).argmax(axis=0)
-sign = np.sign(overlap[best, np.arange(len(patterns))])
-print("overlaps:", np.abs(overlap).max(axis=0))
-
-fig, axes = plt.subplots(2, 4, figsize=(8, 4.2), layout="constrained")
-for k, (top, bottom) in enumerate(axes.T):
-    top.imshow(patterns[k].reshape(8, 8), cmap="gray")
-    bottom.imshow(sign[k] * found[best[k]].reshape(8, 8), cmap="gray")
-    for ax in (top, bottom):
-        ax.set(xticks=[], yticks=[])
-axes[0, 0].set_ylabel("planted")
-axes[1, 0].set_ylabel("decoded")
+display = PatternDisplay.from_estimator(decoder, truth=patterns, shape=(8, 8))
+print("overlaps:", display.overlaps_.max(axis=0))
 plt.show()

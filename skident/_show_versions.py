@@ -13,6 +13,7 @@ _PACKAGES = (
     "skorch",
     "numba",
     "joblib",
+    "threadpoolctl",
     "tqdm",
     "matplotlib",
 )
