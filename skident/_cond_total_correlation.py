@@ -4,7 +4,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +25,7 @@ from skident._math.resampling import (
 )
 from skident._mean_field_vae import MeanFieldVAE
 from skident._progress import progress_bar
-from skident._random import draw_seed, generator
+from skident._random import draw_seed, generator, new_seed, seeded_clone
 from skident._validation import (
     TwoValuedInput,
     all_or_nothing,
@@ -286,15 +286,14 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     def _measure(self, bits, held_out, seed, fold):
         """Train on all rows but those held out, and measure on these."""
         rng = generator(seed, 1, fold)
-        model = clone(MeanFieldVAE() if self.estimator is None else self.estimator)
+        default = MeanFieldVAE() if self.estimator is None else self.estimator
+        model = seeded_clone(default, rng)
         check_methods(model, _NEEDED)
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=_new_seed(rng))
         model.fit(to_values(bits[~held_out], self.values_), None)
         rows = rng.permutation(np.flatnonzero(held_out))[:_CHAIN_ROWS]
         test = bits[rows]
         halves = np.arange(len(rows)) % 2 == 0
-        means, latents = _conditioned(model, test, self.values_, _new_seed(rng))
+        means, latents = _conditioned(model, test, self.values_, new_seed(rng))
         n_test = min(len(rows), _TEST_ROWS)
         null_gain = chain_gain(*self._simulate(model, len(rows), rng), halves)
         null_statistics = []
@@ -318,9 +317,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     def _simulate(self, model, n_rows, rng):
         """Draw rows from the model and condition them as if they were data."""
         low, high = self.values_
-        rows = model.sample(n_rows, random_state=_new_seed(rng))
+        rows = model.sample(n_rows, random_state=new_seed(rng))
         bits = ((rows - low) // (high - low)).astype(np.int8)
-        return bits, *_conditioned(model, bits, self.values_, _new_seed(rng))
+        return bits, *_conditioned(model, bits, self.values_, new_seed(rng))
 
     def _test(self, folds, bits, seed):
         """Compare pair statistics with those of simulated and of shuffled data."""
@@ -406,10 +405,6 @@ def _conditioned(model, bits, values, seed):
     low, high = values
     means = (np.asarray(model.inverse_transform(latents), float) - low) / (high - low)
     return means, np.asarray(latents, float)
-
-
-def _new_seed(rng):
-    return int(rng.integers(2**31))
 
 
 def _judge(test):

@@ -9,7 +9,6 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    clone,
 )
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from skident._compat import Interval, StrOptions, fit_context
 from skident._math.binary_span import SPAN_SOLVERS, decode_span, stacked_span
 from skident._math.information import bernoulli_log_prob
 from skident._mean_field_vae import MeanFieldVAE
-from skident._random import draw_seed, generator
+from skident._random import draw_seed, generator, new_seed, seeded_clone
 from skident._validation import (
     TwoValuedInput,
     all_or_nothing,
@@ -188,13 +187,13 @@ class HopfieldPatternDecoder(
             self.estimator_ = model.fit(to_values(bits, self.values_), None)
             rows = bits[rng.permutation(len(bits))[:_N_POINTS]]
             latents = self.estimator_.sample_posterior(
-                to_values(rows, self.values_), random_state=_new_seed(rng)
+                to_values(rows, self.values_), random_state=new_seed(rng)
             )
             self._n_latents = latents.shape[1]
             basis, self.spectrum_ = stacked_span(
                 self.estimator_.logit_jacobian(latents), self._n_dims()
             )
-            decoded = decode_span(basis, solver=self.solver, seed=_new_seed(rng))
+            decoded = decode_span(basis, solver=self.solver, seed=new_seed(rng))
             self._keep(decoded, self.estimator_.logits(latents).mean(axis=0))
         return self
 
@@ -306,14 +305,11 @@ class HopfieldPatternDecoder(
         return float(self.score_samples(X).mean())
 
     def _new_estimator(self, rng):
-        if self.estimator is None:
-            auto = self.n_patterns == "auto"
-            n_components = _DEFAULT_COMPONENTS if auto else self.n_patterns
-            return MeanFieldVAE(n_components, random_state=_new_seed(rng))
-        model = clone(self.estimator)
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=_new_seed(rng))
-        return model
+        if self.estimator is not None:
+            return seeded_clone(self.estimator, rng)
+        auto = self.n_patterns == "auto"
+        n_components = _DEFAULT_COMPONENTS if auto else self.n_patterns
+        return seeded_clone(MeanFieldVAE(n_components), rng)
 
     def _n_dims(self):
         """Return the dimension of the span to search."""
@@ -368,7 +364,3 @@ class HopfieldPatternDecoder(
     @property
     def _n_features_out(self):
         return self.n_patterns_
-
-
-def _new_seed(rng):
-    return int(rng.integers(2**31))

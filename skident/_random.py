@@ -8,6 +8,7 @@ share, or depend on the order of, random numbers.
 import numbers
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 _SEED_BOUND = 2**63 - 1
@@ -46,6 +47,19 @@ def stream_key(seed, *stream):
     """Return the uint64 key, for a kernel, named by a seed and a stream."""
     sequence = np.random.SeedSequence(seed, spawn_key=stream)
     return sequence.generate_state(1, np.uint64)[0]
+
+
+def new_seed(rng):
+    """Draw a seed for something that takes a ``random_state``."""
+    return int(rng.integers(2**31))
+
+
+def seeded_clone(estimator, rng):
+    """Clone an estimator; where its ``random_state`` is None it gets a seed."""
+    model = clone(estimator)
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=new_seed(rng))
+    return model
 
 
 def torch_seed(seed, *stream):
