@@ -23,7 +23,13 @@ from skident._nn.training import (
     resolve_epochs,
 )
 from skident._random import draw_seed, torch_seed
-from skident._validation import TRAINING, all_or_nothing, as_columns, validate_rows
+from skident._validation import (
+    TRAINING,
+    all_or_nothing,
+    as_columns,
+    validate_rows,
+    warn_constant,
+)
 
 _N_STEPS = 3000
 _BLOCK = 8192
@@ -104,6 +110,13 @@ class AutoencoderEmbedder(
         For NaN or infinity (naming column and row), sparse input or a wrong width.
     FloatingPointError
         If the loss stops being finite, naming the epoch.
+
+    Warns
+    -----
+    UserWarning
+        For constant columns, naming them; they are reconstructed as they are.
+    ConvergenceWarning
+        If ``early_stopping`` did not stop the training.
 
     See Also
     --------
@@ -200,6 +213,8 @@ class AutoencoderEmbedder(
                 "negative_slope": self.negative_slope,
             }
             self.mean_, self.scale_ = _centre_and_scale(X)
+            constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))
+            warn_constant(self, constant, "they carry nothing and do no harm.")
             _, _, outcome = self._train(
                 self._scaled(X),
                 torch_seed(draw_seed(self.random_state)),

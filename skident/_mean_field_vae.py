@@ -32,6 +32,7 @@ from skident._validation import (
     as_columns,
     check_count,
     to_values,
+    warn_constant,
 )
 
 _N_STEPS = 5000
@@ -134,6 +135,12 @@ class MeanFieldVAE(
     FloatingPointError
         If the loss stops being finite, naming the epoch.
 
+    Warns
+    -----
+    UserWarning
+        For constant columns, naming them, and if the model is no better than
+        independent columns on held-out rows.
+
     See Also
     --------
     CondTotalCorrelation : Asks whether the latents explain all dependence.
@@ -231,6 +238,9 @@ class MeanFieldVAE(
                 "hidden_layer_sizes": tuple(self.hidden_layer_sizes),
             }
             self.constant_features_ = np.flatnonzero(bits.min(0) == bits.max(0))
+            warn_constant(
+                self, self.constant_features_, "the model will have them near constant."
+            )
             rows, held_out, outcome = self._train(
                 2 * bits - 1,
                 torch_seed(draw_seed(self.random_state)),

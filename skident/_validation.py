@@ -1,6 +1,7 @@
 """One door for arrays: what is wrong is said with its column, row and value."""
 
 import contextlib
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,6 +13,8 @@ from skident._compat import Interval, StrOptions
 
 FLOATS = (np.float64, np.float32)
 _NUMERIC = ("int", "uint", "float", "bool", "boolean")
+# Columns listed in a warning.
+_NAMED = 5
 # Beyond it a network's float32 numbers overflow.
 _LARGEST_LATENT = 1e18
 
@@ -173,6 +176,29 @@ def describe_column(index, columns=None):
     if columns is None:
         return f"column {index}"
     return f"column {index} ({columns[index]!r})"
+
+
+def warn_constant(estimator, constant, result):
+    """Say in one warning which columns have one value only, and what becomes of them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        May have ``feature_names_in_``.
+    constant : ndarray of int
+        Indices of the columns; none, no warning.
+    result : str
+        What the estimator makes of them.
+    """
+    if not constant.size:
+        return
+    names = getattr(estimator, "feature_names_in_", None)
+    listed = ", ".join(describe_column(j, names) for j in constant[:_NAMED])
+    more = constant.size - _NAMED
+    warnings.warn(
+        f"Constant in X: {listed}{f' and {more} more' if more > 0 else ''}; {result}",
+        UserWarning,
+    )
 
 
 def check_same_length(X, Y, names=("X", "Y")):
