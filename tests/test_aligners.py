@@ -227,3 +227,24 @@ def test_score_of_a_constant_target_is_one(n, value, dtype):
             warnings.simplefilter("ignore")
             score = aligner.fit(X, y).score(X, y)
         assert 0.0 <= score <= 1.0, (aligner, score)
+
+
+def test_criterion_of_the_permutation():
+    """Squared error looks at sizes, correlation does not."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2000))
+    X = np.c_[a, b]
+    y = np.c_[10 * (b + 0.1 * a), 0.3 * b + a]
+    by_error = PermutationAligner(criterion="error").fit(X, y)
+    by_correlation = PermutationAligner(criterion="correlation").fit(X, y)
+    for aligner, measure in (
+        (by_error, lambda m: -np.sum((y - y.mean(0) - (X - X.mean(0)) @ m) ** 2)),
+        (by_correlation, lambda m: np.sum(np.corrcoef(X.T, y.T)[:2, 2:] * m)),
+    ):
+        options = [
+            np.array(rows) * np.array(signs)
+            for rows in (np.eye(2), np.eye(2)[::-1])
+            for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+        ]
+        best = max(options, key=measure)
+        np.testing.assert_allclose(aligner.rotation_, best)

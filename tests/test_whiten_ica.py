@@ -333,3 +333,11 @@ def test_planted_sources_for_many_seeds(seed):
     assert ica.converged_
     # Standard error of an angle about 1.5 / sqrt(10,000).
     assert amari_distance(ica.mixing_, A) < 0.06
+
+
+def test_sub_gaussian_tells_light_tails_from_heavy_ones():
+    rng = np.random.default_rng(0)
+    sources = np.c_[3 * rng.uniform(-1, 1, 4000), rng.laplace(size=(4000, 2))]
+    ica = WhitenICA().fit(sources)
+    heaviest = np.abs(ica.components_).argmax(axis=1)
+    np.testing.assert_array_equal(ica.sub_gaussian_, heaviest == 0)
