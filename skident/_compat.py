@@ -3,16 +3,12 @@
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import (
     Interval,
-    InvalidParameterError,
-    Options,
     StrOptions,
     validate_params,
 )
 
 __all__ = [
     "Interval",
-    "InvalidParameterError",
-    "Options",
     "StrOptions",
     "fit_context",
     "validate_params",
