@@ -1,4 +1,4 @@
-"""Every check of scikit-learn, for the estimators that train a network.
+"""Every check of scikit-learn, for the estimators that hold a network.
 
 Those for two-valued data reject the real values that most checks feed. They go through
 twice: bare, with the reason beside each expected failure, and as a subclass that
@@ -9,6 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from sklearn.utils.estimator_checks import (
     estimator_checks_generator,
     parametrize_with_checks,
@@ -18,6 +19,7 @@ from skident import (
     AutoencoderEmbedder,
     CondTotalCorrelation,
     HopfieldPatternDecoder,
+    LayerEmbedder,
     MeanFieldVAE,
 )
 from skident._validation import validate_rows
@@ -73,7 +75,8 @@ class BinaryHopfieldPatternDecoder(Thresholding, HopfieldPatternDecoder):
 
 SMALL = {"hidden_layer_sizes": (8,), "max_epochs": 3}
 VAE = MeanFieldVAE(**SMALL)
-REAL_VALUED = [AutoencoderEmbedder(**SMALL)]
+# The identity takes rows of any width.
+REAL_VALUED = [AutoencoderEmbedder(**SMALL), LayerEmbedder(torch.nn.Identity(), "")]
 THRESHOLDED = [
     BinaryMeanFieldVAE(**SMALL),
     BinaryCondTotalCorrelation(VAE, n_resamples=100),
