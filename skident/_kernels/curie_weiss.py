@@ -21,7 +21,7 @@ def first_above(cdf, u):
 
 
 @kernel
-def draw_exchangeable(key, start, cdf, low, high, rows, ups):
+def draw_exchangeable(key, start, cdf, rows, ups):
     """Fill rows of spins whose number of ups has a given distribution.
 
     The arrangement is uniform given the number (Floyd's subset sampling, on the
@@ -35,8 +35,6 @@ def draw_exchangeable(key, start, cdf, low, high, rows, ups):
         Number of the first row.
     cdf : ndarray of shape (n_sites + 1,)
         Probability of at most k ups; the last entry is 1.
-    low, high : int8
-        What to write for a spin that points down, up.
     rows : int8 ndarray of shape (n_samples, n_sites)
         Filled.
     ups : int64 ndarray of shape (n_samples,)
@@ -48,11 +46,11 @@ def draw_exchangeable(key, start, cdf, low, high, rows, ups):
         seed_stream(key, start + k, state)
         n_ups = first_above(cdf, next_uniform(state))
         ups[k] = n_ups
-        few, many, n_few = high, low, n_ups
+        few, n_few = 1, n_ups
         if 2 * n_ups > n_sites:
-            few, many, n_few = low, high, n_sites - n_ups
+            few, n_few = -1, n_sites - n_ups
         row = rows[k]
-        row[:] = many
+        row[:] = -few
         for last in range(n_sites - n_few, n_sites):
             site = int(next_uniform(state) * (last + 1))
             if row[site] == few:

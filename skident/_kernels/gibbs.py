@@ -2,23 +2,22 @@
 
 import numpy as np
 
-from skident._kernels.ising import measure, random_spins, write_row
 from skident._kernels.jit import kernel
-from skident._kernels.streams import next_uniform, seed_stream
+from skident._kernels.streams import fill_words
 
 
 @kernel
-def heat_bath_sweep(neighbours, chances, state, spins):
+def heat_bath_sweep(neighbours, limits, words, spins):
     """Redraw every spin given its neighbours, in the order of the sites.
 
     Parameters
     ----------
     neighbours : int32 ndarray of shape (n_sites, n_neighbours)
         Sites, or n_sites where there is no neighbour.
-    chances : ndarray of shape (2 * n_neighbours + 1,)
-        Probability of up, by the sum of the neighbours plus n_neighbours.
-    state : uint64 ndarray of shape (4,)
-        Random state.
+    limits : int64 ndarray of shape (2 * n_neighbours + 1,)
+        Probability of up times 2**53, by the sum of the neighbours plus n_neighbours.
+    words : uint64 ndarray of shape (n_sites,)
+        Random bits, of which the upper 53 are compared with a limit.
     spins : int8 ndarray of shape (n_sites + 1,)
         The last entry is 0.
     """
@@ -27,49 +26,39 @@ def heat_bath_sweep(neighbours, chances, state, spins):
         total = n_neighbours
         for d in range(n_neighbours):
             total += spins[neighbours[i, d]]
-        spins[i] = 1 if next_uniform(state) < chances[total] else -1
+        up = np.int64(words[i] >> np.uint64(11)) < limits[total]
+        spins[i] = 2 * up - 1
 
 
 @kernel
-def heat_bath_chains(
-    key, start, neighbours, chances, bonds, staggering, coupling, field, n_sweeps,
-    low, high, rows, totals, trace,
-):  # fmt: skip
-    """Run one independent chain a row, from a random start.
+def advance_heat_bath(n_sweeps, neighbours, limits, states, spins):
+    """Advance independent chains by sweeps of the heat bath.
 
-    The start is symmetric, so that without a field a state and its reverse are equally
-    likely.
+    A sweep redraws the spins one by one in the order of the sites. It leaves the
+    Boltzmann distribution alone, though the reverse sweep would take the reverse order.
+    Each spin is drawn afresh whatever it was, so nothing oscillates at any
+    temperature; at infinite temperature one sweep forgets the state before.
 
     Parameters
     ----------
-    key : uint64
-        Names the streams; row k of this call draws from stream ``start + k``.
-    start : int
-        Number of the first row.
-    neighbours, chances
-        As for :func:`heat_bath_sweep`.
-    bonds, staggering, coupling, field
-        As for :func:`skident._kernels.ising.measure`.
     n_sweeps : int
-        Sweeps before the draw.
-    low, high : int8
-        What to write for a spin that points down, up.
-    rows : int8 ndarray of shape (n_chains, n_sites)
-        Filled with the draws.
-    totals : ndarray of shape (n_chains, 2)
-        Filled with energy and order parameter of the draws.
-    trace : ndarray of shape (n_chains, n_sweeps, 2) or (0, 0, 0)
-        If not empty, filled with energy and order parameter after each sweep.
+        Sweeps over all sites.
+    neighbours, limits
+        As for :func:`heat_bath_sweep`.
+    states : uint64 ndarray of shape (n_chains, 4)
+        Random states; advanced.
+    spins : int8 ndarray of shape (n_chains, n_sites)
+        Advanced.
     """
-    n_sites = neighbours.shape[0]
-    state = np.empty(4, np.uint64)
-    spins = np.zeros(n_sites + 1, np.int8)
-    for k in range(rows.shape[0]):
-        seed_stream(key, start + k, state)
-        random_spins(state, spins[:n_sites])
-        for t in range(n_sweeps):
-            heat_bath_sweep(neighbours, chances, state, spins)
-            if trace.shape[0] > 0:
-                measure(spins, bonds, staggering, coupling, field, trace[k, t])
-        measure(spins, bonds, staggering, coupling, field, totals[k])
-        write_row(spins, low, high, rows[k])
+    n_sites = spins.shape[1]
+    words = np.empty(n_sites, np.uint64)
+    padded = np.empty(n_sites + 1, np.int8)
+    padded[n_sites] = 0
+    for k in range(spins.shape[0]):
+        for i in range(n_sites):
+            padded[i] = spins[k, i]
+        for _ in range(n_sweeps):
+            fill_words(states[k], words)
+            heat_bath_sweep(neighbours, limits, words, padded)
+        for i in range(n_sites):
+            spins[k, i] = padded[i]

@@ -1,4 +1,18 @@
-"""What the spin generators share: checks, pilot, blocks of rows, and the report."""
+"""What the samplers share: checks, pilots, blocks of rows, and the report.
+
+A Markov chain sampler is a small picklable object, called ``chains`` here, with
+
+- ``method``, what ``info.method`` says; ``n_sites``, the width of a row; ``sweep_ns``,
+  the rough time of a sweep of one chain; ``lanes``, how many chains share a stream;
+  ``bundle``, how many run at the cost of one;
+- ``start(key, first, n_chains, cold)``, the state of chains ``first, first + 1, ...``:
+  a tuple of arrays, random or (``cold``) ordered;
+- ``advance(state, n_sweeps)``, in place; twice two sweeps are four, bit for bit;
+- ``observe(state)``, (n_chains, n_observables): the energy, then order parameters that
+  are even under the symmetries of the model;
+- ``read(state)``, the rows (n_chains, n_sites), their order parameters and energies;
+- ``acceptance(state)``, the share of proposals accepted since the start.
+"""
 
 import math
 import warnings
@@ -10,183 +24,308 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from skident._compat import Interval
-from skident._random import stream_key
+from skident._compat import Interval, StrOptions
+from skident._progress import progress_bar
+from skident._random import draw_seed, stream_key
+from skident.datasets._pilot import (
+    CALL_NS,
+    DRAWS,
+    advance,
+    effective_size,
+    run_pilot,
+    stopping,
+)
 
-# The two uses of a seed: no draw shares random numbers with the pilot.
-_DRAWS, _PILOT = 0, 1
+_SMALL_ESS = 0.1
 
-_PILOT_CHAINS = 16
-_PILOT_START = 256
-_PILOT_GROWTH = 4
-# The pilot is long enough when it holds this many autocorrelation times.
-_PILOT_TIMES = 40
-# Site updates after which a pilot stops growing.
-_PILOT_WORK = 2e8
-_BURN_IN_TIMES = 8
-_BURN_IN_LEAST = 16
-
-# About how long one call of a kernel lasts, so that Ctrl-C is heard.
-_BLOCK_NS = 5e7
+# Bounds what is held beside the output.
+_BLOCK_BYTES = 1 << 22
 
 SPIN_VALUES = ((-1, 1), (0, 1))
 
 # Colder than this the inverse temperature would overflow.
 COLDEST = 1e-100
 
-# Constraints of the parameters that every spin generator has.
+# Constraints of the parameters that every sampler has ...
 COMMON = {
     "n_samples": [Interval(Integral, 1, None, closed="left")],
     "temperature": [Interval(Real, COLDEST, np.inf, closed="both")],
-    "spin_values": ["array-like"],
     "return_info": ["boolean"],
+    "out": [np.ndarray, None],
     "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
     "random_state": ["random_state"],
+}
+# ... that every sampler of spins has ...
+SPINS = {**COMMON, "spin_values": ["array-like"]}
+# ... and that those have which run chains.
+CHAINS = {
+    "draws_per_chain": [Interval(Integral, 1, None, closed="left")],
+    "spacing": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
 }
 
 
+def sample_exact(
+    draw, n_samples, n_sites, *, row_ns, random_state, spin_values=None,
+    dtype=np.int8, method="exact", out=None, return_info=False, n_jobs=None, verbose=0,
+):  # fmt: skip
+    """Draw independent rows, without any chain.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(key, start, stop)`` returns rows ``start:stop``, their order parameters
+        and energies; a row is a function of the key and its number.
+    n_samples, n_sites : int
+        Shape of X.
+    row_ns : float
+        Rough time of a row in nanoseconds.
+    method : str
+        What ``info.method`` says.
+    spin_values, dtype, out, return_info, n_jobs, verbose, random_state
+        As for :func:`sample_chains`.
+
+    Returns
+    -------
+    tuple
+        As :func:`sample_chains`.
+    """
+    spin_values = check_spin_values(spin_values)
+    X = check_out(out, (n_samples, n_sites), dtype)
+    task = partial(_exact_rows, draw=draw, key=draws_key(draw_seed(random_state)))
+    y, energies = fill_rows(
+        task, X, row_ns=row_ns, spin_values=spin_values, with_energies=return_info,
+        n_jobs=n_jobs, verbose=verbose,
+    )  # fmt: skip
+    if not return_info:
+        return X, y
+    return X, y, _info(method, y, energies)
+
+
+def sample_chains(
+    chains, n_samples, *, random_state, draws_per_chain=1, spacing="auto",
+    spin_values=None, dtype=np.int8, out=None, return_info=False, n_jobs=None,
+    verbose=0,
+):  # fmt: skip
+    """Draw rows from Markov chains in equilibrium.
+
+    Parameters
+    ----------
+    chains : object
+        See the head of this module.
+    n_samples : int
+        Number of rows.
+    random_state : int, RandomState instance or None
+        As in scikit-learn.
+    draws_per_chain : int
+        Row k is draw ``k % draws_per_chain`` of chain ``k // draws_per_chain``.
+    spacing : int or "auto"
+        Sweeps between the draws of a chain; "auto" is one autocorrelation time.
+    spin_values : (low, high) or None
+        How to write a spin that points down, up; None leaves rows as they are.
+    dtype : dtype
+        Of X.
+    out : ndarray or None
+        Where to write X.
+    return_info : bool
+        Whether to return ``info`` too.
+    n_jobs : int or None
+        As in joblib.
+    verbose : int
+        1 shows a progress bar.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_sites)
+        The rows; ``out`` if it was given.
+    y : ndarray of shape (n_samples, ...)
+        The order parameters.
+    info : Bunch
+        Only if ``return_info``.
+    """
+    spin_values = check_spin_values(spin_values)
+    X = check_out(out, (n_samples, chains.n_sites), dtype)
+    seed = draw_seed(random_state)
+    pilot = run_pilot(chains, seed, n_jobs=n_jobs)
+    if pilot.trouble:
+        warnings.warn(pilot.trouble, ConvergenceWarning, stacklevel=4)
+    if spacing == "auto":
+        spacing = math.ceil(pilot.tau_int)
+    ess = effective_size(n_samples, pilot.autocorrelation, draws_per_chain, spacing)
+    if ess < _SMALL_ESS * n_samples:
+        warnings.warn(
+            f"{n_samples} draws, {spacing} sweeps apart in chains of "
+            f"{draws_per_chain}, are worth about {ess:.3g} independent ones (the "
+            f"autocorrelation time is {pilot.tau_int:.3g} sweeps): take a larger "
+            "spacing or fewer draws per chain.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    sweeps = pilot.burn_in + (draws_per_chain - 1) * spacing
+    with stopping() as running:
+        task = partial(
+            _chain_rows, chains=chains, key=draws_key(seed), burn_in=pilot.burn_in,
+            draws=draws_per_chain, spacing=spacing, running=running,
+        )  # fmt: skip
+        y, energies = fill_rows(
+            task, X, row_ns=chains.sweep_ns * sweeps / draws_per_chain,
+            granule=chains.lanes * draws_per_chain,
+            least=draws_per_chain * chains.bundle, spin_values=spin_values,
+            with_energies=return_info, n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
+    if not return_info:
+        return X, y
+    return X, y, _info(
+        chains.method, y, energies, tau_int=pilot.tau_int, ess=ess,
+        burn_in=pilot.burn_in, spacing=spacing, acceptance=pilot.acceptance,
+        start_disagreement=pilot.start_disagreement,
+    )  # fmt: skip
+
+
+def _info(
+    method, y, energies, *, tau_int=1.0, ess=None, burn_in=0, spacing=0, acceptance=1.0,
+    start_disagreement=0.0,
+):  # fmt: skip
+    """Return the third value of a generator; by default that of exact draws."""
+    return Bunch(
+        method=method,
+        energies=energies,
+        order_parameter=y,
+        tau_int=tau_int,
+        ess=float(len(y)) if ess is None else ess,
+        burn_in=burn_in,
+        spacing=spacing,
+        acceptance=acceptance,
+        start_disagreement=start_disagreement,
+    )
+
+
 def check_spin_values(spin_values):
-    """Return the values of down and up as int8, or raise a ``ValueError``."""
+    """Return the values of down and up, or raise a ``ValueError``; None is kept."""
+    if spin_values is None:
+        return None
     values = tuple(np.ravel(np.asarray(spin_values)).tolist())
     if values not in SPIN_VALUES:
         raise ValueError(
             f"spin_values must be (-1, 1) or (0, 1), down before up; got "
             f"{spin_values!r}."
         )
-    return np.int8(values[0]), np.int8(values[1])
+    return values
+
+
+def check_out(out, shape, dtype):
+    """Return the array to write to: ``out`` if it fits, a new one if it is None."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != dtype:
+        raise ValueError(
+            f"out must have shape {shape} and dtype {np.dtype(dtype)}, got shape "
+            f"{out.shape} and dtype {out.dtype}."
+        )
+    if not out.flags.writeable:
+        raise ValueError("out must be writeable (a memory map in mode 'r+' or 'w+').")
+    return out
 
 
 def draws_key(seed):
     """Return the key of the streams of the draws; row k takes stream k."""
-    return stream_key(seed, _DRAWS)
+    return stream_key(seed, DRAWS)
 
 
-def run_blocks(task, outputs, *, row_ns, n_jobs):
-    """Fill arrays block by block of rows, blocks in parallel threads.
+def fill_rows(
+    task, X, *, row_ns, granule=1, least=1, spin_values=None, with_energies=False,
+    n_jobs=None, verbose=0,
+):  # fmt: skip
+    """Fill X block by block of rows, blocks in parallel threads.
 
     Parameters
     ----------
     task : callable
-        ``task(start, stop)`` returns one array of rows ``start:stop`` for each
-        output. It returns rather than writes, so that any joblib backend will do.
-    outputs : tuple of ndarray
+        ``task(start, stop)`` returns the rows ``start:stop``, their order parameters
+        and energies. It returns rather than writes, so that any joblib backend will do.
+    X : ndarray
         Filled.
     row_ns : float
-        Rough cost of a row in nanoseconds. It sets the size of the blocks, on which
+        Rough time of a row in nanoseconds. It sets the size of the blocks, on which
         no result depends.
+    granule : int
+        Blocks start at multiples of this.
+    least : int
+        Rows that a block should have if there are enough for all workers.
+    spin_values : (low, high) or None
+        The rows hold -1 and 1 and are written so.
+    with_energies : bool
+        Whether to keep the energies.
     n_jobs : int or None
         As in joblib.
-    """
-    n_rows = len(outputs[0])
-    size = int(min(n_rows, max(1, _BLOCK_NS // row_ns)))
-    starts = range(0, n_rows, size)
-    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
-        # In rounds, so that few blocks are held beside the output.
-        width = 4 * effective_n_jobs(n_jobs)
-        for first in range(0, len(starts), width):
-            some = starts[first : first + width]
-            results = parallel(delayed(task)(i, min(i + size, n_rows)) for i in some)
-            for start, parts in zip(some, results, strict=True):
-                for output, part in zip(outputs, parts, strict=True):
-                    output[start : start + len(part)] = part
-
-
-def integrated_time(trace):
-    """Integrated autocorrelation time 1 + 2 sum rho(t), the largest of all columns.
-
-    Parameters
-    ----------
-    trace : ndarray of shape (n_chains, n_sweeps, n_observables)
-        Chains with one common mean, so that chains stuck in different states count
-        as correlated for ever. The sum is cut where the lag passes three times its
-        value (Sokal's window).
+    verbose : int
+        1 shows a progress bar.
 
     Returns
     -------
-    float
-        At least 1, the value of independent sweeps.
+    y : ndarray of shape (n_samples, ...)
+        The order parameters.
+    energies : ndarray of shape (n_samples,) or None
+        The energies, if they are kept.
     """
-    n_sweeps = trace.shape[1]
-    centred = trace - trace.mean(axis=(0, 1))
-    spectrum = np.abs(np.fft.rfft(centred, 2 * n_sweeps, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum, axis=1)[:, :n_sweeps].mean(axis=0)
-    covariance /= (n_sweeps - np.arange(n_sweeps))[:, None]
-    # A constant observable (rounding apart) says nothing.
-    moving = covariance[0] > 1e-20 * (1 + np.abs(trace).max(axis=(0, 1)) ** 2)
-    if not moving.any():
-        return 1.0
-    rho = covariance[:, moving] / covariance[0, moving]
-    times = 2.0 * np.cumsum(rho, axis=0) - 1.0
-    beyond = np.arange(n_sweeps)[:, None] >= 3.0 * times
-    cut = np.where(beyond.any(axis=0), beyond.argmax(axis=0), n_sweeps - 1)
-    return float(max(1.0, np.take_along_axis(times, cut[None], axis=0).max()))
-
-
-def measure_burn_in(pilot, seed, *, n_sites, n_observables, n_jobs):
-    """Measure the autocorrelation time on pilot chains and choose the burn-in.
-
-    The pilot grows until it holds 40 autocorrelation times. Its random numbers are
-    its own, and it knows nothing of the number of samples, so that the burn-in is a
-    function of model, temperature and seed.
-
-    Parameters
-    ----------
-    pilot : callable
-        ``pilot(start, stop, key, n_sweeps)`` returns the trace of chains
-        ``start:stop`` from a random start, (n_chains, n_sweeps, n_observables).
-    seed : int
-        Seed of the whole call.
-    n_sites : int
-        Sites updated in one sweep of one chain.
-    n_observables : int
-        Width of the trace.
-    n_jobs : int or None
-        As in joblib.
-
-    Returns
-    -------
-    tau_int : float
-        Integrated autocorrelation time, in sweeps.
-    burn_in : int
-        Sweeps before the one draw of a chain: eight times ``tau_int``, or after a
-        warning as many as the longest pilot has.
-    """
-    longest = max(4 * _PILOT_START, _PILOT_WORK / (_PILOT_CHAINS * n_sites))
-    n_sweeps = _PILOT_START
-    while True:
-        trace = np.empty((_PILOT_CHAINS, n_sweeps, n_observables))
-        key = stream_key(seed, _PILOT, n_sweeps)
-        task = partial(_traced, pilot=pilot, key=key, n_sweeps=n_sweeps)
-        run_blocks(task, (trace,), row_ns=20 * n_sweeps * n_sites, n_jobs=n_jobs)
-        tau_int = integrated_time(trace[:, n_sweeps // 4 :])
-        enough = n_sweeps >= _PILOT_TIMES * tau_int
-        if enough or n_sweeps * _PILOT_GROWTH > longest:
-            break
-        n_sweeps *= _PILOT_GROWTH
-    burn_in = max(_BURN_IN_LEAST, math.ceil(_BURN_IN_TIMES * tau_int))
-    if not enough:
-        burn_in = n_sweeps
-        warnings.warn(
-            f"The chains mix slowly: the autocorrelation time is at least "
-            f"{tau_int:.0f} sweeps, too long for a pilot of {n_sweeps} sweeps. The "
-            f"draws (after {burn_in} sweeps each) may not be in equilibrium: choose "
-            "another method, a higher temperature or a smaller system.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return tau_int, burn_in
-
-
-def _traced(start, stop, pilot, key, n_sweeps):
-    return (pilot(start, stop, key, n_sweeps),)
-
-
-def sample_info(method, energies, *, tau_int=1.0, burn_in=0):
-    """Return the third value of a generator; every row comes from its own chain."""
-    return Bunch(
-        method=method,
-        energies=energies,
-        tau_int=tau_int,
-        ess=float(len(energies)),
-        burn_in=burn_in,
+    n_rows, workers = len(X), effective_n_jobs(n_jobs)
+    size = min(
+        max(least, CALL_NS / row_ns),
+        max(least, _BLOCK_BYTES / max(1, X[:1].nbytes)),
+        math.ceil(n_rows / workers),
     )
+    size = granule * max(1, math.ceil(size / granule))
+    starts = range(0, n_rows, size)
+    y = energies = None
+    with (
+        Parallel(n_jobs=n_jobs, prefer="threads") as parallel,
+        progress_bar(n_rows, "samples", verbose=verbose) as step,
+    ):
+        # In rounds, so that few blocks are held beside the output.
+        for first in range(0, len(starts), 4 * workers):
+            some = starts[first : first + 4 * workers]
+            results = parallel(delayed(task)(i, min(i + size, n_rows)) for i in some)
+            for start, (rows, order, energy) in zip(some, results, strict=True):
+                if y is None:
+                    y = np.empty((n_rows, *order.shape[1:]))
+                    energies = np.empty(n_rows) if with_energies else None
+                part = slice(start, start + len(rows))
+                X[part] = _written(rows, spin_values)
+                y[part] = order
+                if with_energies:
+                    energies[part] = energy
+                step(len(rows))
+    return y, energies
+
+
+def _written(rows, spin_values):
+    """Write -1 and 1 as asked for."""
+    return rows if spin_values in (None, (-1, 1)) else rows > 0
+
+
+def _exact_rows(start, stop, draw, key):
+    return draw(key, start, stop)
+
+
+def _chain_rows(start, stop, chains, key, burn_in, draws, spacing, running):
+    """Rows ``start:stop``; ``start`` is the first draw of a chain."""
+    n_rows = stop - start
+    n_chains = math.ceil(n_rows / draws)
+    state = chains.start(key, start // draws, n_chains, False)
+    advance(chains, state, n_chains, burn_in, running)
+    outputs = None
+    for d in range(draws):
+        if d > 0:
+            advance(chains, state, n_chains, spacing, running)
+        parts = chains.read(state)
+        if draws == 1:
+            return parts
+        if outputs is None:
+            outputs = [np.empty((n_rows, *p.shape[1:]), p.dtype) for p in parts]
+        for output, part in zip(outputs, parts, strict=True):
+            place = output[d::draws]
+            place[:] = part[: len(place)]
+    return tuple(outputs)
+
+
+measure_burn_in = run_blocks = sample_info = None  # temporary: for generators in work

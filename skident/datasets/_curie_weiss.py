@@ -8,20 +8,13 @@ from scipy.special import logsumexp
 
 from skident._compat import Interval, validate_params
 from skident._kernels.curie_weiss import draw_exchangeable
-from skident._random import draw_seed
-from skident.datasets._chains import (
-    COMMON,
-    check_spin_values,
-    draws_key,
-    run_blocks,
-    sample_info,
-)
+from skident.datasets._chains import SPINS, sample_exact
 from skident.exact._curie_weiss import log_up_weights
 
 
 @validate_params(
     {
-        **COMMON,
+        **SPINS,
         "n_sites": [Interval(Integral, 1, None, closed="left")],
         "field": [Interval(Real, -1e100, 1e100, closed="both")],
     },
@@ -34,8 +27,10 @@ def make_curie_weiss(
     temperature,
     field=0.0,
     spin_values=(-1, 1),
+    out=None,
     return_info=False,
     n_jobs=None,
+    verbose=0,
     random_state=None,
 ):
     r"""Draw independent, exact samples of the Curie-Weiss model.
@@ -61,22 +56,29 @@ def make_curie_weiss(
         Uniform field B.
     spin_values : {(-1, 1), (0, 1)}, default=(-1, 1)
         How to write a spin that points down, up. The model is that of ±1 in both.
+    out : ndarray of shape (n_samples, n_sites), dtype int8, default=None
+        Where to write X, for instance a memory map; None makes a new array.
     return_info : bool, default=False
         Whether to return ``info`` too.
     n_jobs : int or None, default=None
         Number of threads, as in joblib. The samples do not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples. Sample k does not depend on ``n_samples``.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins. Cast before multiplying: an int8 sum overflows at 127.
+        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
+        overflows at 127.
     y : ndarray of shape (n_samples,)
         The magnetisation M / N, in [-1, 1] for either ``spin_values``.
     info : Bunch
         Only if ``return_info``: ``method`` ("exact"), ``energies`` (n_samples,) the
-        total H, ``tau_int`` 1, ``ess`` = n_samples, ``burn_in`` 0.
+        total H, ``order_parameter`` = y, and what is trivial without a chain:
+        ``tau_int`` 1, ``ess`` = n_samples, ``burn_in`` and ``spacing`` 0,
+        ``acceptance`` 1, ``start_disagreement`` 0.
 
     Raises
     ------
@@ -99,25 +101,21 @@ def make_curie_weiss(
     >>> bool(abs(m).mean() > 0.5)
     True
     """
-    low, high = check_spin_values(spin_values)
     log_weights = log_up_weights(n_sites, 1.0 / temperature, field)
     cdf = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
     cdf /= cdf[-1]
-    task = partial(
-        _rows, key=draws_key(draw_seed(random_state)), cdf=cdf, low=low, high=high
-    )
-    X = np.empty((n_samples, n_sites), np.int8)
-    ups = np.empty(n_samples, np.int64)
-    run_blocks(task, (X, ups), row_ns=100 + 2 * n_sites, n_jobs=n_jobs)
-    M = 2.0 * ups - n_sites
-    y = M / n_sites
-    if not return_info:
-        return X, y
-    return X, y, sample_info("exact", -(M**2) / (2 * n_sites) - field * M)
+    return sample_exact(
+        partial(_rows, cdf=cdf, field=field), n_samples, n_sites,
+        row_ns=100 + 2 * n_sites, spin_values=spin_values, out=out,
+        return_info=return_info, n_jobs=n_jobs, verbose=verbose,
+        random_state=random_state,
+    )  # fmt: skip
 
 
-def _rows(start, stop, key, cdf, low, high):
-    rows = np.empty((stop - start, len(cdf) - 1), np.int8)
+def _rows(key, start, stop, cdf, field):
+    n_sites = len(cdf) - 1
+    rows = np.empty((stop - start, n_sites), np.int8)
     ups = np.empty(stop - start, np.int64)
-    draw_exchangeable(key, start, cdf, low, high, rows, ups)
-    return rows, ups
+    draw_exchangeable(key, start, cdf, rows, ups)
+    M = 2.0 * ups - n_sites
+    return rows, M / n_sites, -(M**2) / (2 * n_sites) - field * M

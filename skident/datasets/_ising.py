@@ -1,36 +1,43 @@
 """Spins on a line, a sheet or a block that feel their neighbours."""
 
 import math
-from functools import partial
 from numbers import Integral, Real
 
-import numpy as np
-
 from skident._compat import Interval, StrOptions, validate_params
-from skident._kernels.clusters import swendsen_wang_chains
-from skident._kernels.gibbs import heat_bath_chains
-from skident._random import draw_seed
-from skident.datasets._chains import (
-    COMMON,
-    check_spin_values,
-    draws_key,
-    measure_burn_in,
-    run_blocks,
-    sample_info,
+from skident.datasets._chains import CHAINS, SPINS, sample_chains, sample_exact
+from skident.datasets._ising_chains import (
+    HeatBathChains,
+    SwendsenWangChains,
+    WolffChains,
 )
+from skident.datasets._ising_exact import exact_draws, table_size
 from skident.datasets._lattice import check_shape, lattice
+from skident.datasets._multispin import MultispinChains
 
-_NO_TRACE = np.empty((0, 0, 0))
+_CHAINS = {
+    "swendsen-wang": SwendsenWangChains,
+    "wolff": WolffChains,
+    "multispin": MultispinChains,
+    "heat-bath": HeatBathChains,
+}
+
+# Hotter than this, in units of |coupling| and by dimension, correlations are so short
+# that single spins in 64 lanes beat clusters (the critical temperatures are 2.269 on
+# the square lattice and 4.512 on the cubic one).
+_HOT = {1: 2.0, 2: 2.8, 3: 5.4}
+# Bytes of the table of an exact method that is set up within a second or so.
+_NARROW = 2**25
 
 
 @validate_params(
     {
-        **COMMON,
+        **SPINS,
+        **CHAINS,
         "shape": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "field": [Interval(Real, -1e100, 1e100, closed="both")],
         "coupling": [Interval(Real, -1e100, 1e100, closed="both")],
         "periodic": ["boolean"],
-        "method": [StrOptions({"auto", "heat-bath", "swendsen-wang"})],
+        "method": [StrOptions({"auto", "exact", *_CHAINS})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -43,9 +50,13 @@ def make_ising(
     coupling=1.0,
     periodic=True,
     method="auto",
+    draws_per_chain=1,
+    spacing="auto",
     spin_values=(-1, 1),
+    out=None,
     return_info=False,
     n_jobs=None,
+    verbose=0,
     random_state=None,
 ):
     r"""Draw independent samples of the Ising model on a lattice.
@@ -74,33 +85,54 @@ def make_ising(
         to the next one, and the last to the first. So along a periodic side of
         length 2 the two sites are joined by two bonds; along a side of length 1 there
         is none. If False the last site has no next one.
-    method : {"auto", "heat-bath", "swendsen-wang"}, default="auto"
-        "swendsen-wang" turns over clusters of spins, in a field with the heat bath
-        probability of the whole cluster; "heat-bath" redraws one spin after the
-        other, in the order of the sites. "auto" takes clusters unless the lattice is
-        frustrated (``coupling < 0`` and a periodic side of odd length above 1), where
-        they grow over the whole lattice.
+    method : {"auto", "exact", "swendsen-wang", "wolff", "multispin", "heat-bath"}, \
+            default="auto"
+        How to draw; see Notes. "auto" depends on the model and the temperature alone:
+
+        - "exact" if the lattice is narrow enough;
+        - else "multispin" if it is frustrated (``coupling < 0`` and a periodic side of
+          odd length above 1), where clusters grow over the whole lattice, or hot:
+          T / \|J\| of at least 2, 2.8, 5.4 in one, two, three dimensions;
+        - else "swendsen-wang".
+    draws_per_chain : int, default=1
+        Successive draws from one chain. By default every sample has its own chain and
+        is independent of the others; more are cheaper, and correlated. An exact method
+        has no chains and takes no notice.
+    spacing : int or "auto", default="auto"
+        Sweeps between the draws of a chain; "auto" is one autocorrelation time.
     spin_values : {(-1, 1), (0, 1)}, default=(-1, 1)
         How to write a spin that points down, up. The model is that of ±1 in both.
+    out : ndarray of shape (n_samples, n_sites), dtype int8, default=None
+        Where to write X, for instance a memory map; None makes a new array.
     return_info : bool, default=False
         Whether to return ``info`` too.
     n_jobs : int or None, default=None
         Number of threads, as in joblib. The samples do not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples. Sample k does not depend on ``n_samples``.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins. Cast before multiplying: an int8 sum overflows at 127.
+        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
+        overflows at 127.
     y : ndarray of shape (n_samples,)
         The order parameter, in [-1, 1] for either ``spin_values``: the magnetisation
         a site, or for ``coupling < 0`` the staggered one, in which spins count with
         the sign (-1)^(sum of the site's coordinates).
     info : Bunch
-        Only if ``return_info``: ``method``, ``energies`` (n_samples,) the total H,
-        ``tau_int`` the integrated autocorrelation time :math:`1 + 2 \sum_t \rho(t)`
-        in sweeps, ``burn_in`` in sweeps, and ``ess`` = n_samples.
+        Only if ``return_info``:
+
+        - ``method``, the one used;
+        - ``energies`` (n_samples,), the total H; ``order_parameter``, which is y;
+        - ``tau_int``, the integrated autocorrelation time :math:`1 + 2 \sum_t \rho(t)`
+          in sweeps; ``burn_in`` and ``spacing`` in sweeps;
+        - ``ess``, the number of independent samples that these are worth;
+        - ``acceptance``, the share of proposals accepted (1 if none are made);
+        - ``start_disagreement``: by how many standard deviations pilot chains from a
+          random and from an ordered start differ (0.1 is noise, 2 the most).
 
     Raises
     ------
@@ -110,14 +142,30 @@ def make_ising(
     Warns
     -----
     ConvergenceWarning
-        If the chains mix too slowly for the burn-in to be measured.
+        If the chains mix too slowly for the burn-in to be measured, if chains from
+        random and from ordered starts disagree, or if the samples are worth less than
+        a tenth of their number.
 
     Notes
     -----
-    Every sample is the end of its own chain, which starts at random. The burn-in is
-    eight times the autocorrelation time, of energy and (absolute, without a field)
-    order parameter, in pilot chains. The start is as symmetric as H without a field, so
-    that a state and its reverse are then equally likely.
+    "exact" draws layer after layer, each from its distribution given those before
+    (transfer matrix): no chain, no correlation. The other methods are Markov chains:
+
+    - "swendsen-wang" turns over all clusters of spins at once, in a field with the
+      heat bath probability of the whole cluster [1]_ [2]_;
+    - "wolff" turns over one cluster, grown from a random site, a sweep [3]_;
+    - "multispin" proposes to turn one spin after the other, in the order of the sites,
+      in 64 chains at once: each lane of a 64-bit word is a chain with its own random
+      bits. Proposals are accepted with the Metropolis probability, times 15/16 where
+      they change H by less than T / 2, and if all do, with the heat bath's: a sweep in
+      fixed order in which costless moves are certain would never forget its start;
+    - "heat-bath" redraws one spin after the other, in the order of the sites.
+
+    A chain starts at random, as symmetric as H, so that without a field a state and its
+    reverse are equally likely. Pilot chains with random numbers of their own, half of
+    them from an ordered start, choose the burn-in: as long as random starts take to
+    settle, and eight times the autocorrelation time, of energy and (absolute, without a
+    field) order parameter.
 
     References
     ----------
@@ -125,6 +173,8 @@ def make_ising(
        Carlo simulations", Phys. Rev. Lett. 58, 86 (1987).
     .. [2] R. G. Edwards and A. D. Sokal, "Generalization of the Fortuin-Kasteleyn-
        Swendsen-Wang representation", Phys. Rev. D 38, 2009 (1988).
+    .. [3] U. Wolff, "Collective Monte Carlo updating for spin systems", Phys. Rev.
+       Lett. 62, 361 (1989).
 
     Examples
     --------
@@ -133,80 +183,30 @@ def make_ising(
     >>> X.shape, m.shape
     ((50, 64), (50,))
     """
-    low, high = check_spin_values(spin_values)
     shape = check_shape(shape)
-    n_sites = math.prod(shape)
-    method = _choose(method, shape, coupling, periodic)
     beta, coupling, field = 1.0 / temperature, float(coupling), float(field)
-    chains = _METHODS[method](lattice(shape, periodic, coupling), beta, coupling, field)
-    seed = draw_seed(random_state)
-    tau_int, burn_in = measure_burn_in(
-        partial(_pilot, chains=chains, n_sites=n_sites, field=field),
-        seed,
-        n_sites=n_sites,
-        n_observables=2,
-        n_jobs=n_jobs,
+    options = {
+        "spin_values": spin_values, "out": out, "return_info": return_info,
+        "n_jobs": n_jobs, "verbose": verbose, "random_state": random_state,
+    }  # fmt: skip
+    if method == "auto":
+        method = _choose(shape, temperature, field, coupling, periodic)
+    if method == "exact":
+        exact = exact_draws(shape, beta, coupling, field, periodic)
+        return sample_exact(
+            exact.draw, n_samples, math.prod(shape), row_ns=exact.row_ns, **options
+        )
+    chains = _CHAINS[method](lattice(shape, periodic, coupling), beta, coupling, field)
+    return sample_chains(
+        chains, n_samples, draws_per_chain=draws_per_chain, spacing=spacing, **options
     )
-    task = partial(
-        _rows, key=draws_key(seed), chains=chains, n_sites=n_sites, n_sweeps=burn_in,
-        low=low, high=high,
-    )  # fmt: skip
-    X = np.empty((n_samples, n_sites), np.int8)
-    totals = np.empty((n_samples, 2))
-    run_blocks(task, (X, totals), row_ns=burn_in * n_sites * 20, n_jobs=n_jobs)
-    energies, y = np.ascontiguousarray(totals.T)
-    if not return_info:
-        return X, y
-    return X, y, sample_info(method, energies, tau_int=tau_int, burn_in=burn_in)
 
 
-def _choose(method, shape, coupling, periodic):
+def _choose(shape, temperature, field, coupling, periodic):
+    """Return the method that "auto" stands for."""
+    if table_size(shape, periodic, field) <= _NARROW:
+        return "exact"
     frustrated = coupling < 0 and periodic and any(n > 1 and n % 2 for n in shape)
-    if method != "auto":
-        return method
-    return "heat-bath" if frustrated else "swendsen-wang"
-
-
-def _heat_bath(graph, beta, coupling, field):
-    n_neighbours = graph.neighbours.shape[1]
-    total = np.arange(-n_neighbours, n_neighbours + 1)
-    # A logit beyond 700 is certainty, and its exponential would overflow.
-    logits = np.clip(2 * beta * (coupling * total + field), -700, 700)
-    chances = 1 / (1 + np.exp(-logits))
-    return partial(
-        _call, heat_bath_chains, graph.neighbours, chances, graph.bonds,
-        graph.staggering, coupling, field,
-    )  # fmt: skip
-
-
-def _swendsen_wang(graph, beta, coupling, field):
-    activation = -math.expm1(-2 * beta * abs(coupling))
-    return partial(
-        _call, swendsen_wang_chains, graph.bonds, activation, graph.staggering,
-        coupling, 2 * beta * field, field,
-    )  # fmt: skip
-
-
-_METHODS = {"heat-bath": _heat_bath, "swendsen-wang": _swendsen_wang}
-
-
-def _call(kernel, *model, key, start, run):
-    kernel(key, start, *model, *run)
-
-
-def _pilot(start, stop, key, n_sweeps, chains, n_sites, field):
-    n_chains = stop - start
-    trace = np.empty((n_chains, n_sweeps, 2))
-    rows, totals = np.empty((n_chains, n_sites), np.int8), np.empty((n_chains, 2))
-    low, high = np.int8(-1), np.int8(1)
-    chains(key=key, start=start, run=(n_sweeps, low, high, rows, totals, trace))
-    if field == 0:
-        np.abs(trace[:, :, 1], out=trace[:, :, 1])
-    return trace
-
-
-def _rows(start, stop, key, chains, n_sites, n_sweeps, low, high):
-    rows = np.empty((stop - start, n_sites), np.int8)
-    totals = np.empty((stop - start, 2))
-    chains(key=key, start=start, run=(n_sweeps, low, high, rows, totals, _NO_TRACE))
-    return rows, totals
+    dimension = sum(n > 1 for n in shape)
+    hot = temperature >= _HOT[dimension] * abs(coupling)
+    return "multispin" if frustrated or hot else "swendsen-wang"

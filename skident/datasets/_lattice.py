@@ -8,11 +8,17 @@ import numpy as np
 
 
 class Lattice(NamedTuple):
-    """Bonds (n_bonds, 2), neighbours (n_sites, 2 n_axes), signs (n_sites,)."""
+    """Bonds (n_bonds, 2), neighbours (n_sites, 2 n_axes), signs (n_sites,).
+
+    ``sides`` is 1 and the number of sites in a row and in a plane, ``wraps``
+    (n_wraps, 2) the bonds that close periodic axes: the layout of the kernels.
+    """
 
     bonds: np.ndarray
     neighbours: np.ndarray
     staggering: np.ndarray
+    sides: tuple
+    wraps: np.ndarray
 
 
 def check_shape(shape):
@@ -50,4 +56,6 @@ def lattice(shape, periodic, coupling):
     bonds = np.stack([first.astype(np.int32), ahead[first, axis]], axis=1)
     parity = np.indices(shape).sum(axis=0).ravel() % 2
     staggering = np.where((parity == 1) & (coupling < 0), -1, 1).astype(np.int8)
-    return Lattice(bonds, np.hstack([ahead, behind]), staggering)
+    sides = 1, shape[-1], math.prod(shape[-2:])
+    wraps = bonds[bonds[:, 1] < bonds[:, 0]]
+    return Lattice(bonds, np.hstack([ahead, behind]), staggering, sides, wraps)

@@ -1,4 +1,5 @@
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,8 +25,8 @@ def state_numbers(X):
     return (X > 0) @ (1 << np.arange(X.shape[1])[::-1])
 
 
-def chi_square_pvalue(counts, p, least=10):
-    """P-value of counts against probabilities; rare states are pooled."""
+def chi_square(counts, p, least=10):
+    """Chi-square of counts against probabilities, rare states pooled, and its df."""
     expected = p * counts.sum()
     rare = expected < least
     observed = np.append(counts[~rare], counts[rare].sum())
@@ -37,7 +38,12 @@ def chi_square_pvalue(counts, p, least=10):
             part[smallest] += part[-1]
         observed, expected = observed[:-1], expected[:-1]
     statistic = ((observed - expected) ** 2 / expected).sum()
-    return chi2.sf(statistic, max(1, len(expected) - 1))
+    return statistic, max(1, len(expected) - 1)
+
+
+def chi_square_pvalue(counts, p):
+    """P-value of counts against probabilities; rare states are pooled."""
+    return chi2.sf(*chi_square(counts, p))
 
 
 @pytest.fixture
@@ -61,3 +67,34 @@ def assert_distribution():
         assert chi_square_pvalue(np.asarray(counts, float), np.asarray(p)) > LEVEL
 
     return check
+
+
+def lattice_energy(shape, field=0.0, coupling=1.0, periodic=True):
+    """H of an Ising lattice by its definition: each site with the next one."""
+    shape = (shape,) if isinstance(shape, int) else shape
+
+    def energy(s):
+        s = s.reshape(shape)
+        bonds = 0.0
+        for axis, side in enumerate(shape):
+            product = s * np.roll(s, -1, axis=axis)
+            if not periodic:
+                product = np.take(product, range(side - 1), axis=axis)
+            if side > 1:
+                bonds += product.sum()
+        return -coupling * bonds - field * s.sum()
+
+    return energy
+
+
+@pytest.fixture(scope="session")
+def spins():
+    """The functions above, for tests that compare in ways of their own."""
+    return SimpleNamespace(
+        LEVEL=LEVEL,
+        all_states=all_states,
+        boltzmann=boltzmann,
+        state_numbers=state_numbers,
+        chi_square=chi_square,
+        lattice_energy=lattice_energy,
+    )

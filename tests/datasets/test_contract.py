@@ -13,33 +13,61 @@ from skident.datasets import (
     make_curie_weiss,
     make_hopfield,
     make_ising,
+    make_maier_saupe,
     make_patterns,
+    make_spin_glass,
 )
 
 PATTERNS = make_patterns(3, 40, random_state=0)
+LINKS = np.triu(np.random.default_rng(0).normal(size=(20, 20)), 1)
+
+
+def ising(method, shape=(4, 5)):
+    return (lambda n, **k: make_ising(n, shape, method=method, **k), 20, ())
+
 
 # name: (generator of n rows, width of X, width of y)
-GENERATORS = {
+SPINS = {
     "curie-weiss": (lambda n, **k: make_curie_weiss(n, 40, **k), 40, ()),
-    "hopfield": (lambda n, **k: make_hopfield(n, PATTERNS, **k), 40, (3,)),
-    "heat-bath": (
-        lambda n, **k: make_ising(n, (4, 5), method="heat-bath", **k), 20, (),
+    "hopfield exact": (
+        lambda n, **k: make_hopfield(n, PATTERNS, method="exact", **k), 40, (3,),
     ),
-    "swendsen-wang": (
-        lambda n, **k: make_ising(n, (4, 5), method="swendsen-wang", **k), 20, (),
+    "hopfield tempering": (
+        lambda n, **k: make_hopfield(n, PATTERNS, method="tempering", **k), 40, (3,),
+    ),
+    "ising exact": ising("exact"),
+    "swendsen-wang": ising("swendsen-wang"),
+    "wolff": ising("wolff"),
+    "multispin": ising("multispin"),
+    "heat-bath": ising("heat-bath"),
+    "spin glass": (
+        lambda n, **k: make_spin_glass(n, LINKS + LINKS.T, **k), 20, (),
     ),
 }  # fmt: skip
+GENERATORS = {
+    **SPINS,
+    "maier-saupe": (lambda n, **k: make_maier_saupe(n, 6, **k), 18, (5,)),
+}
+
+
+def of(name):
+    return partial(GENERATORS[name][0], temperature=2.5)
 
 
 @pytest.fixture(params=GENERATORS)
 def generate(request):
-    return partial(GENERATORS[request.param][0], temperature=2.5)
+    return of(request.param)
+
+
+@pytest.fixture(params=SPINS)
+def generate_spins(request):
+    return of(request.param)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make every call run many blocks."""
-    monkeypatch.setattr("skident.datasets._chains._BLOCK_NS", 5e3)
+    monkeypatch.setattr("skident.datasets._chains.CALL_NS", 5e3)
 
 
 def assert_same(first, second):
@@ -49,18 +77,49 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_shapes_and_types(name):
-    make, n_sites, order = GENERATORS[name]
+    make, width, order = GENERATORS[name]
     for n in (1, 23):
         X, y, info = make(n, temperature=2.0, return_info=True, random_state=0)
-        assert (X.shape, X.dtype) == ((n, n_sites), np.int8)
-        assert (y.shape, y.dtype) == ((n, *order), np.float64)
-        assert set(np.unique(X)) <= {-1, 1}
-        assert abs(y).max() <= 1
+        assert (X.shape, y.shape) == ((n, width), (n, *order))
+        assert y.dtype == np.float64
+        if name in SPINS:
+            assert X.dtype == np.int8
+            assert set(np.unique(X)) <= {-1, 1}
+            assert abs(y).max() <= 1
+        else:
+            assert X.dtype == np.float64
+            lengths = np.linalg.norm(X.reshape(n, -1, 3), axis=2)
+            np.testing.assert_allclose(lengths, 1, rtol=1e-12)
         assert (info.energies.shape, info.energies.dtype) == ((n,), np.float64)
+        assert info.order_parameter is y
         assert info.ess == n
         assert info.tau_int >= 1
         assert isinstance(info.burn_in, int)
+        assert isinstance(info.spacing, int)
+        assert 0 < info.acceptance <= 1
+        assert 0 <= info.start_disagreement <= 2
         assert isinstance(info.method, str)
+
+
+def test_out_takes_a_memory_map(generate, tmp_path):
+    expected, _ = generate(40, random_state=0)
+    place = tmp_path / "rows.npy"
+    out = np.lib.format.open_memmap(place, "w+", expected.dtype, expected.shape)
+    X, _ = generate(40, random_state=0, out=out)
+    assert X is out
+    out.flush()
+    np.testing.assert_array_equal(np.load(place), expected)
+    with pytest.raises(ValueError, match="out must have shape"):
+        generate(41, random_state=0, out=out)
+    with pytest.raises(ValueError, match="'out' parameter"):
+        generate(40, out="file.npy")
+
+
+def test_progress_is_shown_if_asked(generate, capsys):
+    generate(5, random_state=0)
+    assert capsys.readouterr() == ("", "")
+    generate(5, random_state=0, verbose=1)
+    assert "samples: 100%" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
@@ -72,22 +131,24 @@ def test_same_for_any_number_of_jobs(generate, n_jobs, small_blocks):
 
 def test_same_for_any_size_of_block(generate, small_blocks, monkeypatch):
     many = generate(300, random_state=5)
-    monkeypatch.setattr("skident.datasets._chains._BLOCK_NS", 1e12)
+    monkeypatch.setattr("skident.datasets._chains.CALL_NS", 1e12)
     assert_same(many, generate(300, random_state=5))
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "hopfield",
+        "hopfield tempering",
         # One generator is enough for every day: processes start slowly.
-        pytest.param("curie-weiss", marks=pytest.mark.slow),
-        pytest.param("heat-bath", marks=pytest.mark.slow),
-        pytest.param("swendsen-wang", marks=pytest.mark.slow),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in GENERATORS
+            if name != "hopfield tempering"
+        ),
     ],
 )
 def test_same_for_any_backend(name, small_blocks):
-    generate = partial(GENERATORS[name][0], temperature=2.5)
+    generate = of(name)
     expected = generate(100, random_state=0)
     for backend in ("sequential", "threading", "loky"):
         with joblib.parallel_config(backend=backend, n_jobs=2):
@@ -118,7 +179,8 @@ def test_random_state_of_each_kind(generate):
     assert (first != generate(50, random_state=seeds[0])[0]).any()
 
 
-def test_zero_and_one(generate):
+def test_zero_and_one(generate_spins):
+    generate = generate_spins
     X, y = generate(60, random_state=0)
     for spin_values in ((0, 1), [0, 1], np.array([0, 1])):
         bits, same_y = generate(60, random_state=0, spin_values=spin_values)
@@ -130,7 +192,9 @@ def test_zero_and_one(generate):
 def test_infinite_temperature_is_independent(generate):
     X, _, info = generate(5000, random_state=0, temperature=np.inf, return_info=True)
     assert np.isfinite(info.energies).all()
-    covariance = X.astype(float).T @ X / len(X)
+    # The variance of a spin is 1, that of a component of a director 1/3.
+    variance = 1 if X.dtype == np.int8 else 1 / 3
+    covariance = X.astype(float).T @ X / len(X) / variance
     error = covariance - np.eye(X.shape[1])
     assert abs(error).max() < 6.2 / np.sqrt(len(X))
 
@@ -142,9 +206,6 @@ def test_infinite_temperature_is_independent(generate):
         ({"temperature": -1.5}, "'temperature' parameter .* Got -1.5"),
         ({"temperature": np.nan}, "'temperature' parameter .* Got nan"),
         ({"temperature": "hot"}, "'temperature' parameter .* Got 'hot'"),
-        ({"spin_values": (1, -1)}, r"spin_values must be .* got \(1, -1\)"),
-        ({"spin_values": (-1, 0, 1)}, r"spin_values must be .* got \(-1, 0, 1\)"),
-        ({"spin_values": "ab"}, "'spin_values' parameter"),
         ({"random_state": -3}, "'random_state' parameter .* Got -3"),
         ({"random_state": "x"}, "'random_state' parameter .* Got 'x'"),
         ({"return_info": 3}, "'return_info' parameter"),
@@ -154,6 +215,19 @@ def test_infinite_temperature_is_independent(generate):
 def test_bad_input_is_named(generate, changes, message):
     with pytest.raises(ValueError, match=message):
         generate(4, **changes)
+
+
+@pytest.mark.parametrize(
+    "spin_values, message",
+    [
+        ((1, -1), r"spin_values must be .* got \(1, -1\)"),
+        ((-1, 0, 1), r"spin_values must be .* got \(-1, 0, 1\)"),
+        ("ab", "'spin_values' parameter"),
+    ],
+)
+def test_bad_spin_values_are_named(generate_spins, spin_values, message):
+    with pytest.raises(ValueError, match=message):
+        generate_spins(4, spin_values=spin_values)
 
 
 @pytest.mark.parametrize("n_samples", [0, -2, 2.5, None])

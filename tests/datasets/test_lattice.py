@@ -39,6 +39,23 @@ def test_bonds_and_neighbours(shape, periodic):
     assert (lattice(shape, periodic, 1.0).staggering == 1).all()
 
 
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize(
+    "shape", [(1,), (5,), (2, 3), (4, 1), (1, 4), (2, 2, 2), (3, 1, 2), (3, 4, 5)]
+)
+def test_rows_planes_and_wraps_are_the_bonds(shape, periodic):
+    graph = lattice(shape, periodic, 1.0)
+    n_sites = int(np.prod(shape))
+    one, width, plane = graph.sides
+    assert one == 1
+    bonds = [*map(tuple, graph.wraps.tolist())]
+    bonds += [(i - 1, i) for i in range(n_sites) if i % width]
+    bonds += [(i - width, i) for i in range(n_sites) if i % plane >= width]
+    bonds += [(i - plane, i) for i in range(plane, n_sites)]
+    assert sorted(bonds) == sorted(map(tuple, graph.bonds.tolist()))
+    assert graph.wraps.flags.c_contiguous
+
+
 def test_shape_is_checked():
     assert check_shape(5) == (5,)
     assert check_shape(np.array([2, 3])) == (2, 3)

@@ -10,7 +10,7 @@ KEY = np.uint64(17)
 
 def drawn(function, cdf, n_samples, n_sites, start=0):
     rows, ups = np.empty((n_samples, n_sites), np.int8), np.empty(n_samples, np.int64)
-    function(KEY, start, cdf, np.int8(-1), np.int8(1), rows, ups)
+    function(KEY, start, cdf, rows, ups)
     return rows, ups
 
 

@@ -1,4 +1,4 @@
-"""Ising kernels against their Python twins, and single updates against enumeration."""
+"""Ising kernels against Python twins, and single updates against enumeration."""
 
 import itertools
 import math
@@ -6,19 +6,30 @@ import math
 import numpy as np
 import pytest
 
-from skident._kernels import clusters, gibbs, ising
-from skident._kernels.streams import seed_stream
+from skident._kernels import clusters, gibbs, ising, wolff
+from skident._kernels.streams import next_uint64, next_uniform, seed_stream
 
 KEY = np.uint64(99)
 COUPLING, FIELD, BETA = -0.8, 0.3, 0.6
 
-# A triangle with a tail: frustrated for a negative coupling.
+# A row of four in which the first is bonded to the third too: a triangle with a tail,
+# frustrated for a negative coupling.
+SIDES, WRAPS = (1, 4, 4), np.array([[0, 2]], np.int32)
 BONDS = np.array([[0, 1], [0, 2], [1, 2], [2, 3]], np.int32)
 NEIGHBOURS = np.array(
-    [[1, 2, 4], [0, 2, 4], [0, 1, 3], [2, 4, 4]], np.int32
+    [[1, 2, 4, 4], [0, 2, 4, 4], [0, 1, 3, 4], [2, 4, 4, 4]], np.int32
 )  # 4 is no neighbour
 STAGGERING = np.array([1, -1, 1, -1], np.int8)
 STATES = np.array(list(itertools.product((-1, 1), repeat=4)), np.int8)
+
+# Rows of 3 in planes of 6, two planes, closed in each direction.
+BLOCK_SIDES, BLOCK = (1, 3, 6), np.arange(12, dtype=np.int32).reshape(2, 2, 3)
+BLOCK_WRAPS = np.concatenate(
+    [
+        np.stack([BLOCK.take(-1, axis).ravel(), BLOCK.take(0, axis).ravel()], axis=1)
+        for axis in range(3)
+    ]
+)
 
 
 def started(index=0):
@@ -27,9 +38,14 @@ def started(index=0):
     return state
 
 
-def chances():
-    total = np.arange(-3, 4)
-    return 1 / (1 + np.exp(-2 * BETA * (COUPLING * total + FIELD)))
+def activation(coupling, beta=BETA):
+    return -math.expm1(-2 * beta * abs(coupling))
+
+
+def limits(beta=BETA, coupling=COUPLING, field=FIELD):
+    total = np.arange(-4, 5)
+    chances = 1 / (1 + np.exp(-2 * beta * (coupling * total + field)))
+    return np.ceil(chances * 2.0**53).astype(np.int64)
 
 
 def energies():
@@ -37,136 +53,310 @@ def energies():
     return -COUPLING * products.sum(axis=1) - FIELD * STATES.sum(axis=1)
 
 
-def run_heat_bath(function, n_sweeps=5):
-    rows, totals = np.empty((6, 4), np.int8), np.empty((6, 2))
-    trace = np.empty((6, n_sweeps, 2))
-    function(
-        KEY, 3, NEIGHBOURS, chances(), BONDS, STAGGERING, COUPLING, FIELD, n_sweeps,
-        np.int8(0), np.int8(1), rows, totals, trace,
-    )  # fmt: skip
-    return rows, totals, trace
+def started_chains(n_chains, n_sites):
+    states = np.empty((n_chains, 4), np.uint64)
+    spins = np.empty((n_chains, n_sites), np.int8)
+    ordered = np.ones(n_sites, np.int8)
+    ising.start_ising(KEY, 3, False, ordered, 0, states, spins)
+    return states, spins
 
 
-def run_clusters(function, n_sweeps=5, field=FIELD, coupling=COUPLING):
-    rows, totals = np.empty((6, 4), np.int8), np.empty((6, 2))
-    trace = np.empty((6, n_sweeps, 2))
-    activation = 1 - math.exp(-2 * BETA * abs(coupling))
-    function(
-        KEY, 3, BONDS, activation, STAGGERING, coupling, 2 * BETA * field, field,
-        n_sweeps, np.int8(0), np.int8(1), rows, totals, trace,
-    )  # fmt: skip
-    return rows, totals, trace
+# Twins: the same random numbers, used by plain rules on sets and dictionaries.
+
+
+def twin_bonds(sides, wraps, n_sites):
+    """Yield (site, bonded site, position of its random byte), in that order."""
+    _, width, plane = sides
+    for i in range(n_sites):
+        if i % width > 0:
+            yield i, i - 1, i
+    for i in range(n_sites):
+        if i % plane >= width:
+            yield i, i - width, n_sites + i
+    end = 2 * n_sites
+    if plane < n_sites:
+        for i in range(plane, n_sites):
+            yield i, i - plane, end + i
+        end += n_sites
+    for w, (i, j) in enumerate(wraps):
+        yield i, j, end + w
+
+
+def twin_parts(n_sites, bonds):
+    """The connected parts, as a list of sets."""
+    parts = [{i} for i in range(n_sites)]
+    for i, j in bonds:
+        a = next(p for p in parts if i in p)
+        b = next(p for p in parts if j in p)
+        if a is not b:
+            parts.remove(b)
+            a |= b
+    return parts
+
+
+def twin_clusters(sides, wraps, coupling, p, push, state, spins):
+    """Make one Swendsen-Wang update; return the number of undecided bonds."""
+    n_sites = len(spins)
+    n_bytes = n_sites * (3 if sides[2] < n_sites else 2) + len(wraps)
+    words = [next_uint64(state) for _ in range(-(-n_bytes // 8))]
+    draws = np.array(words, np.uint64).view(np.uint8)
+    active, undecided, limit = [], 0, round(p * 2**32)
+    for i, j, at in twin_bonds(sides, wraps, n_sites):
+        if spins[i] * spins[j] * coupling > 0:
+            low, draw = 0, int(draws[at])
+            if draw == min(limit >> 24, 255):
+                undecided += 1
+                low = int(next_uint64(state) >> np.uint64(40))
+            if (draw << 24) + low < limit:
+                active.append((i, j, at))
+    linked = {i for i, _, at in active if at < 2 * n_sites}
+    fresh = [i for i in range(n_sites) if i not in linked]
+    parts = twin_parts(n_sites, [(i, j) for i, j, _ in active])
+    parts.sort(key=lambda part: min(k for k, i in enumerate(fresh) if i in part))
+    if push == 0:
+        words = [next_uint64(state) for _ in range(-(-len(fresh) // 8))]
+        draws = np.array(words, np.uint64).view(np.uint8)
+    for part in parts:
+        members = list(part)
+        if push == 0:
+            keep = draws[min(k for k, i in enumerate(fresh) if i in part)] % 2 == 0
+        else:
+            moment = int(spins[members].sum())
+            keep = next_uniform(state) < 1 / (1 + math.exp(-push * moment))
+        if not keep:
+            spins[members] *= -1
+    return undecided
+
+
+def twin_wolff(n_clusters, neighbours, coupling, p, push, state, spins):
+    """Make one sweep of Wolff's updates; return how many turned, and were grown."""
+    n_clusters += int(next_uint64(state) >> np.uint64(63))
+    turned = 0
+    for _ in range(n_clusters):
+        budget = -math.log(1 - next_uniform(state)) if push else 0.0
+        cluster = [int(next_uniform(state) * len(spins))]
+        for done, i in enumerate(cluster):
+            if coupling > 0 and push * spins[cluster[: done + 1]].sum() > budget:
+                break
+            for d, j in enumerate(neighbours[i]):
+                if d % 2 == 0:
+                    halves = divmod(int(next_uint64(state)), 2**32)
+                taken = halves[1 - d % 2] < round(p * 2**32)
+                if j < len(spins) and j not in cluster and taken:
+                    if spins[i] * spins[j] * coupling > 0:
+                        cluster.append(int(j))
+        if push * spins[cluster].sum() <= budget:
+            turned += 1
+            spins[cluster] *= -1
+    return turned, n_clusters
+
+
+@pytest.mark.parametrize("coupling, field", [(-0.8, 0.3), (0.8, 0.0), (0.4, -0.2)])
+@pytest.mark.parametrize(
+    "sides, wraps",
+    [
+        (SIDES, WRAPS),
+        ((1, 3, 12), WRAPS),
+        ((1, 1, 4), WRAPS),
+        (BLOCK_SIDES, BLOCK_WRAPS),
+    ],
+)
+def test_clusters_agree_with_their_twin(sides, wraps, coupling, field):
+    n_sites = 4 if 4 in sides else 12
+    states, spins = started_chains(20, n_sites)
+    p, push = activation(coupling), 2 * BETA * field
+    twin_states, twin_spins = states.copy(), spins.copy()
+    scratch = clusters.cluster_scratch(n_sites, sides, len(wraps))
+    model = sides, wraps, coupling, p, push, scratch
+    clusters.advance_clusters(30, *model, states, spins)
+    undecided = 0
+    for state, s in zip(twin_states, twin_spins, strict=True):
+        for _ in range(30):
+            undecided += twin_clusters(sides, wraps, coupling, p, push, state, s)
+    np.testing.assert_array_equal(spins, twin_spins)
+    np.testing.assert_array_equal(states, twin_states)
+    assert undecided > 0
+
+
+@pytest.mark.parametrize("coupling, field", [(-0.8, 0.3), (0.8, 0.0), (0.4, -0.2)])
+def test_wolff_agrees_with_its_twin(coupling, field):
+    states, spins = started_chains(20, 4)
+    model = coupling, activation(coupling), 2 * BETA * field
+    twin_states, twin_spins = states.copy(), spins.copy()
+    tally, twin_tally = np.zeros((2, 20, 2), np.int64)
+    wolff.advance_wolff(7, 3, NEIGHBOURS, *model, states, spins, tally)
+    for k in range(20):
+        for _ in range(7):
+            twin_tally[k] += twin_wolff(
+                3, NEIGHBOURS, *model, twin_states[k], twin_spins[k]
+            )
+    np.testing.assert_array_equal(spins, twin_spins)
+    np.testing.assert_array_equal(states, twin_states)
+    np.testing.assert_array_equal(tally, twin_tally)
+    assert (tally[:, 0] < tally[:, 1]).any() == (field != 0)
+
+
+def test_heat_bath_agrees_with_its_twin():
+    states, spins = started_chains(10, 4)
+    twin_states, twin_spins = states.copy(), spins.copy()
+    gibbs.advance_heat_bath(5, NEIGHBOURS, limits(), states, spins)
+    for state, s in zip(twin_states, twin_spins, strict=True):
+        for _ in range(5):
+            for i in range(4):
+                total = sum(int(s[j]) for j in NEIGHBOURS[i] if j < 4)
+                logit = 2 * BETA * (COUPLING * total + FIELD)
+                s[i] = 1 if next_uniform(state) < 1 / (1 + math.exp(-logit)) else -1
+    np.testing.assert_array_equal(spins, twin_spins)
+    np.testing.assert_array_equal(states, twin_states)
 
 
 @pytest.mark.parametrize(
-    "run, function",
-    [
-        (run_heat_bath, gibbs.heat_bath_chains),
-        (run_clusters, clusters.swendsen_wang_chains),
-    ],
+    "sides, wraps", [(SIDES, WRAPS), ((1, 1, 2), WRAPS), (BLOCK_SIDES, BLOCK_WRAPS)]
 )
-def test_chains_agree_with_their_twins(run, function):
-    for ours, twin in zip(run(function), run(function.py_func), strict=True):
-        np.testing.assert_array_equal(ours, twin)
+def test_energy_and_order_by_their_definition(sides, wraps):
+    n_sites = 12 if sides is BLOCK_SIDES else 4
+    _, spins = started_chains(9, n_sites)
+    signs = np.resize(np.array([1, -1], np.int8), n_sites)
+    totals = np.empty((9, 2))
+    ising.measure_ising(sides, wraps, signs, COUPLING, FIELD, spins, totals)
+    for s, (energy, order) in zip(spins.astype(float), totals, strict=True):
+        aligned = sum(s[i] * s[j] for i, j, _ in twin_bonds(sides, wraps, n_sites))
+        assert energy == pytest.approx(-COUPLING * aligned - FIELD * s.sum())
+        assert order == pytest.approx(s @ signs / n_sites)
 
 
-def test_chains_of_a_ferromagnet_without_field_agree_with_their_twin():
-    chains = clusters.swendsen_wang_chains
-    options = {"field": 0.0, "coupling": 1.0}
-    for ours, twin in zip(
-        run_clusters(chains, **options),
-        run_clusters(chains.py_func, **options),
-        strict=True,
+def test_starts():
+    states, spins = np.empty((200, 4), np.uint64), np.empty((200, 70), np.int8)
+    ordered = np.resize(np.array([1, -1, -1], np.int8), 70)
+    ising.start_ising(KEY, 5, True, ordered, 0, states, spins)
+    signs = spins @ ordered.astype(int) // 70
+    assert set(signs) == {-1, 1}
+    assert abs(signs.sum()) < 5.4 * np.sqrt(200)
+    ising.start_ising(KEY, 5, True, ordered, -1, states, spins)
+    assert (spins == -ordered).all()
+    ising.start_ising(KEY, 5, False, ordered, -1, states, spins)
+    assert (abs(spins.sum(axis=0)) < 5.4 * np.sqrt(200) + 20).all()
+    one = started(5)
+    ising.random_spins(one, row := np.empty(70, np.int8))
+    np.testing.assert_array_equal(row, spins[0])
+    np.testing.assert_array_equal(one, states[0])
+
+
+def test_bonds_are_active_with_their_probability():
+    draws = np.append(np.zeros(8, np.uint8), np.arange(256, dtype=np.uint8))
+    equal, opposite = np.ones(258, np.int8), np.resize(np.array([1, 1, -1, -1]), 258)
+    for spins, unlike, satisfied in (
+        (equal, 0, 1),
+        (opposite, 0, 0),
+        (opposite, -2, 1),
     ):
-        np.testing.assert_array_equal(ours, twin)
+        active = np.zeros(264, np.uint8)
+        model = spins.astype(np.int8), 2, 6, np.int8(unlike), np.uint8(150)
+        clusters.mark_bonds(*model, draws, active)
+        assert (active[:8] == 0).all()
+        expected = (draws < 150) + 128 * (draws == 150)
+        np.testing.assert_array_equal(active[8:], satisfied * expected[8:])
+    state = started()
+    for rest, expected in ((0, 0), (2**24, 4096), (2**22, 1024)):
+        bonds = np.full(512, 0x8080808080808080, np.uint64)
+        active = bonds.view(np.uint8)
+        clusters.decide_bonds(rest, state, bonds, active)
+        assert set(active) <= {0, 1}
+        assert abs(int(active.sum()) - expected) <= 5.4 * np.sqrt(768) * (rest == 2**22)
 
 
-def test_parts_agree_with_their_twins():
-    random = np.random.default_rng(0)
-    spins = random.choice(np.array([-1, 1], np.int8), 4)
-    words = random.integers(0, 2**32, 4, dtype=np.uint32)
-    for push in (0.0, 0.7):
-        results = []
-        for pick in (lambda f: f, lambda f: f.py_func):
-            state, s = started(), spins.copy()
-            active, parent = np.empty(4, np.int32), np.empty(4, np.int32)
-            turned, totals, row = np.empty(4, np.int32), np.empty(2), np.empty(4)
-            fresh, bath = np.empty(70, np.int8), np.append(spins, np.int8(0))
-            count = pick(clusters.activate_bonds)(BONDS, -1, 2**31, words, s, active)
-            pick(clusters.join_clusters)(BONDS, active, count, parent)
-            pick(clusters.turn_clusters)(parent, push, state, s, turned)
-            pick(gibbs.heat_bath_sweep)(NEIGHBOURS, chances(), state, bath)
-            pick(ising.random_spins)(state, fresh)
-            pick(ising.measure)(s, BONDS, STAGGERING, COUPLING, FIELD, totals)
-            pick(ising.write_row)(s, np.int8(0), np.int8(1), row)
-            results.append((count, active[:count], parent, s, bath, fresh, totals, row))
-        for ours, twin in zip(*results, strict=True):
-            np.testing.assert_array_equal(ours, twin)
-
-
-def test_clusters_are_the_connected_components():
+@pytest.mark.parametrize("sides", [(1, 30, 30), (1, 6, 30), (1, 5, 15), (1, 1, 30)])
+def test_clusters_are_the_connected_components(sides):
     random = np.random.default_rng(1)
-    for _ in range(50):
-        bonds = random.integers(0, 30, (25, 2)).astype(np.int32)
-        active, parent = np.arange(25, dtype=np.int32), np.empty(30, np.int32)
-        count = int(random.integers(0, 26))
-        clusters.join_clusters(bonds, active, count, parent)
-        label = np.arange(30)
-        for _ in range(30):
-            for i, j in bonds[:count]:
-                label[[i, j]] = label[[i, j]].min()
-        np.testing.assert_array_equal(parent, label)
-
-
-def stationary_after(update, n=300_000):
-    """Share of each state after one update from the Boltzmann distribution."""
-    p = np.exp(-BETA * energies())
-    p /= p.sum()
-    counts = np.random.default_rng(0).multinomial(n, p)
-    shares = np.zeros(16)
-    state = started(7)
-    for k in range(16):
-        for _ in range(counts[k] // 30):
-            shares[update(STATES[k].copy(), state)] += 1
-    return p, shares / shares.sum(), shares.sum()
+    width = sides[1]
+    for share in np.linspace(0, 1, 50):
+        wraps = random.integers(0, 30, (3, 2)).astype(np.int32)
+        bonds = list(twin_bonds(sides, wraps, 30))
+        chosen = [bond for bond in bonds if random.random() < share]
+        active = np.zeros(93, np.uint8)
+        active[[at for _, _, at in chosen]] = 1
+        links, labels = np.empty(30, np.uint8), np.empty(width + 30, np.uint32)
+        pairs, parents = np.empty((2, 94), np.uint32), np.empty(30, np.uint32)
+        clusters.encode_links(active, width, links)
+        n_labels, count = clusters.label_sites(links, width, labels, *pairs)
+        assert count <= 30
+        count = clusters.more_pairs(30, sides, wraps, labels, active, count, *pairs)
+        clusters.join_labels(*pairs, count, int(n_labels), parents)
+        for r in range(int(n_labels)):
+            assert parents[r] <= r
+            parents[r] = parents[parents[r]]
+        roots = parents[labels[width:]]
+        parts = twin_parts(30, [(i, j) for i, j, _ in chosen])
+        assert len(set(roots)) == len(parts)
+        assert all(len(set(roots[list(part)])) == 1 for part in parts)
 
 
 def number(spins):
-    return int((spins > 0) @ np.array([8, 4, 2, 1]))
+    return (spins > 0) @ np.array([8, 4, 2, 1])
 
 
-def heat_bath_update(spins, state):
-    bath = np.append(spins, np.int8(0))
-    gibbs.heat_bath_sweep(NEIGHBOURS, chances(), state, bath)
-    return number(bath[:4])
+def heat_bath_update(states, spins, beta=BETA):
+    gibbs.advance_heat_bath(1, NEIGHBOURS, limits(beta), states, spins)
 
 
-def cluster_update(spins, state):
-    activation = 1 - math.exp(-2 * BETA * abs(COUPLING))
-    words = np.frombuffer(state.tobytes(), np.uint32)[:4].copy()
-    ising.random_spins(state, np.empty(128, np.int8))
-    active, parent = np.empty(4, np.int32), np.empty(4, np.int32)
-    limit = int(activation * 2**32)
-    count = clusters.activate_bonds(BONDS, -1, limit, words, spins, active)
-    clusters.join_clusters(BONDS, active, count, parent)
-    clusters.turn_clusters(
-        parent, 2 * BETA * FIELD, state, spins, np.empty(4, np.int32)
-    )
-    return number(spins)
+def cluster_update(states, spins, beta=BETA):
+    p, push = activation(COUPLING, beta), 2 * beta * FIELD
+    scratch = clusters.cluster_scratch(4, SIDES, 1)
+    model = SIDES, WRAPS, COUPLING, p, push, scratch
+    clusters.advance_clusters(1, *model, states, spins)
+
+
+def wolff_update(states, spins, beta=BETA):
+    p, push = activation(COUPLING, beta), 2 * beta * FIELD
+    tally = np.zeros((len(spins), 2), np.int64)
+    wolff.advance_wolff(1, 1, NEIGHBOURS, COUPLING, p, push, states, spins, tally)
+
+
+UPDATES = [heat_bath_update, cluster_update, wolff_update]
+
+
+def flows(update, beta, n=200_000):
+    """Counts of (state, next state) of a chain in equilibrium."""
+    p = np.exp(-beta * energies())
+    before = np.random.default_rng(0).choice(16, n, p=p / p.sum())
+    states, _ = started_chains(n, 4)
+    spins = STATES[before]
+    update(states, spins, beta)
+    return p / p.sum(), np.histogram2d(before, number(spins), bins=np.arange(17))[0]
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_one_update_leaves_the_distribution_alone(update):
+    p, counts = flows(update, BETA)
+    n = counts.sum()
+    assert (abs(counts.sum(axis=0) - n * p) < 5.7 * np.sqrt(n * p * (1 - p)) + 20).all()
+
+
+@pytest.mark.parametrize(
+    "update, beta",
+    [(cluster_update, BETA), (wolff_update, BETA), *((u, 0.0) for u in UPDATES)],
+)
+def test_detailed_balance(update, beta):
+    """The heat bath has it only where the order of the sites does not matter."""
+    _, counts = flows(update, beta)
+    both = counts + counts.T
+    assert (abs(counts - counts.T) < 6.2 * np.sqrt(both) + 6).all()
+
+
+def test_the_order_of_the_sites_would_be_seen():
+    _, counts = flows(heat_bath_update, BETA)
+    both = counts + counts.T
+    assert (abs(counts - counts.T) > 6.2 * np.sqrt(both) + 6).any()
 
 
 @pytest.mark.parametrize("update", [heat_bath_update, cluster_update])
-def test_one_update_leaves_the_distribution_alone(update):
-    p, shares, n = stationary_after(update)
-    assert (abs(shares - p) < 5.7 * np.sqrt(p * (1 - p) / n) + 1e-3).all()
+def test_one_sweep_forgets_at_infinite_temperature(update):
+    _, counts = flows(update, 0.0)
+    assert (abs(counts - counts.sum() / 256) < 6.2 * np.sqrt(counts.sum() / 256)).all()
 
 
-def test_heat_bath_at_infinite_temperature_forgets_in_one_sweep():
-    bath = np.ones(5, np.int8)
-    bath[4] = 0
-    state, seen = started(5), np.zeros(16)
-    for _ in range(16_000):
-        before = number(bath[:4])
-        gibbs.heat_bath_sweep(NEIGHBOURS, np.full(7, 0.5), state, bath)
-        seen[before ^ number(bath[:4])] += 1
-    assert (abs(seen - 1000) < 5.7 * np.sqrt(1000)).all()
+def test_wolff_forgets_the_parity_at_infinite_temperature():
+    _, counts = flows(wolff_update, 0.0)
+    parity = STATES.prod(axis=1)
+    same = counts[parity[:, None] == parity].sum()
+    assert abs(same - counts.sum() / 2) < 5.4 * np.sqrt(counts.sum()) / 2
