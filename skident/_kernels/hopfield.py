@@ -12,9 +12,16 @@ an overlap is a count of bits, a product of spins an exclusive or.
 Three moves, each in detailed balance with the Boltzmann distribution:
 
 - block Gibbs: g given s, then s given g;
-- relabelling: s -> s * pattern_mu * pattern_nu swaps the overlaps mu and nu and so
-  jumps from well to well; Metropolis accepted on what it does to the other overlaps;
+- relabelling: s -> s * pattern_mu * pattern_nu swaps the overlaps mu and nu. With mu
+  that of the largest overlap this jumps from well to well; Metropolis accepted on what
+  it does to the other overlaps;
 - exchange of the states of neighbouring temperatures.
+
+The arrays of many chains: ``streams`` (n_chains, 4) uint64; ``spins`` (n_chains,
+n_temperatures, n_words) uint64; ``overlaps`` (n_chains, n_temperatures, n_patterns)
+int64, patterns @ s; ``slots`` (n_chains, n_temperatures) int64, of which the first is
+where the state at the first temperature is; ``counts`` (n_chains, 3) int64, the passes
+done, the exchanges proposed and those accepted.
 """
 
 import math
@@ -27,11 +34,13 @@ from skident._kernels.streams import (
     fill_words,
     next_uniform,
     seed_stream,
-    threshold,
 )
 
 # Below this no product of exponentials can overflow.
 _SAFE = 600.0
+_WORD = 4294967296.0
+_NONE = np.uint64(0)
+_ALL = ~_NONE
 _PAIRS = np.uint64(0x5555555555555555)
 _QUADS = np.uint64(0x3333333333333333)
 _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -87,7 +96,7 @@ def draw_field(v, beta, n_sites, state, g):
 
 
 @kernel
-def class_limits(columns, g, odds, limits):
+def class_limits(columns, g, limits):
     """Write the probability of up of each class, times 2**32, to ``limits``.
 
     Parameters
@@ -96,9 +105,7 @@ def class_limits(columns, g, odds, limits):
         One column of the patterns a class.
     g : ndarray of shape (n_patterns,)
         The field.
-    odds : ndarray of shape (n_classes,)
-        Scratch.
-    limits : int64 ndarray of shape (n_classes,)
+    limits : ndarray of shape (n_classes,)
         Filled.
     """
     n_patterns, n_classes = columns.shape
@@ -106,21 +113,33 @@ def class_limits(columns, g, odds, limits):
     for mu in range(n_patterns):
         reach += 2.0 * abs(g[mu])
     if reach < _SAFE:
-        # A product of few exponentials in place of one exponential a class.
-        odds[:] = 1.0
-        for mu in range(n_patterns):
-            factor = math.exp(2.0 * g[mu])
-            inverse = 1.0 / factor
+        # A product of few exponentials in place of one exponential a class; four
+        # patterns at a time, as memory is slower than arithmetic.
+        limits[:] = 1.0
+        whole = n_patterns - n_patterns % 4
+        for mu in range(0, whole, 4):
+            up0, up1 = math.exp(2.0 * g[mu]), math.exp(2.0 * g[mu + 1])
+            up2, up3 = math.exp(2.0 * g[mu + 2]), math.exp(2.0 * g[mu + 3])
+            down0, down1, down2, down3 = 1.0 / up0, 1.0 / up1, 1.0 / up2, 1.0 / up3
             for c in range(n_classes):
-                odds[c] *= factor if columns[mu, c] > 0 else inverse
+                pair = up0 if columns[mu, c] > 0 else down0
+                pair *= up1 if columns[mu + 1, c] > 0 else down1
+                other = up2 if columns[mu + 2, c] > 0 else down2
+                other *= up3 if columns[mu + 3, c] > 0 else down3
+                limits[c] *= pair * other
+        for mu in range(whole, n_patterns):
+            up = math.exp(2.0 * g[mu])
+            down = 1.0 / up
+            for c in range(n_classes):
+                limits[c] *= up if columns[mu, c] > 0 else down
         for c in range(n_classes):
-            limits[c] = threshold(odds[c] / (1.0 + odds[c]))
+            limits[c] = limits[c] / (1.0 + limits[c]) * _WORD
     else:
         for c in range(n_classes):
             logit = 0.0
             for mu in range(n_patterns):
                 logit += 2.0 * columns[mu, c] * g[mu]
-            limits[c] = threshold(logistic(logit))
+            limits[c] = logistic(logit) * _WORD
 
 
 @kernel
@@ -129,8 +148,8 @@ def draw_spins(limits, labels, state, words, spins):
 
     Parameters
     ----------
-    limits : int64 ndarray of shape (n_classes,)
-        Probability of up of each class, times 2**32.
+    limits : ndarray of shape (n_classes,)
+        Probability of up of each class, times 2**32; used to 2**-32.
     labels : int32 ndarray of shape (n_sites,)
         The class of each site.
     state : uint64 ndarray of shape (4,)
@@ -144,26 +163,42 @@ def draw_spins(limits, labels, state, words, spins):
     fill_words(state, words)
     halves = words.view(np.uint32)
     for w in range(spins.shape[0]):
-        word = np.uint64(0)
+        word = _NONE
         first = 64 * w
         for j in range(min(64, n_sites - first)):
-            up = np.uint64(np.int64(halves[first + j]) < limits[labels[first + j]])
+            up = np.uint64(float(halves[first + j]) < limits[labels[first + j]])
             word |= up << np.uint64(j)
         spins[w] = word
 
 
 @kernel
+def largest(v):
+    """Return the index of the entry of largest size, the first of those alike."""
+    best = 0
+    for mu in range(1, v.shape[0]):
+        if abs(v[mu]) > abs(v[best]):
+            best = mu
+    return best
+
+
+@kernel
 def relabel(patterns, n_sites, beta, state, spins, v, turned, trial):
-    """Propose to swap two overlaps; ``turned`` and ``trial`` are scratch."""
+    """Propose to swap the largest overlap and one of all.
+
+    The other must be the largest then, so that the way back is proposed as often. It
+    may be the same, or two wells would take turns. ``turned`` (n_words,) and ``trial``
+    (n_patterns,) are scratch.
+    """
     n_patterns, n_words = patterns.shape
-    mu = int(next_uniform(state) * n_patterns)
-    nu = int(next_uniform(state) * (n_patterns - 1))
-    nu += nu >= mu
+    mu = largest(v)
+    nu = int(next_uniform(state) * n_patterns)
+    if nu == mu:
+        return
     for w in range(n_words):
         turned[w] = patterns[mu, w] ^ patterns[nu, w] ^ spins[w]
     overlap(patterns, turned, n_sites, trial)
     gain = beta / (2.0 * n_sites) * (square_norm(trial) - square_norm(v))
-    if gain >= 0 or next_uniform(state) < math.exp(gain):
+    if largest(trial) == nu and (gain >= 0 or next_uniform(state) < math.exp(gain)):
         for w in range(n_words):
             spins[w] = turned[w]
         for k in range(n_patterns):
@@ -171,16 +206,13 @@ def relabel(patterns, n_sites, beta, state, spins, v, turned, trial):
 
 
 @kernel
-def unpack_spins(spins, row):
-    """Write packed spins as 1 and -1 to ``row`` (n_sites,)."""
-    for i in range(row.shape[0]):
-        up = (spins[i >> 6] >> np.uint64(i & 63)) & np.uint64(1)
-        row[i] = 1 if up else -1
-
-
-@kernel
 def exchange(betas, n_sites, parity, state, v, slots):
-    """Exchange neighbouring temperatures; ``slots[r]`` is the state at ``betas[r]``."""
+    """Exchange neighbouring temperatures; ``slots[r]`` is the state at ``betas[r]``.
+
+    Pairs (parity, parity + 1), (parity + 2, ...) are proposed. Returns how many are
+    accepted.
+    """
+    accepted = 0
     for r in range(parity, betas.shape[0] - 1, 2):
         a, b = slots[r], slots[r + 1]
         # ln of the ratio: (beta_r - beta_r+1) (E_r - E_r+1), E = -|v|^2 / 2N.
@@ -188,67 +220,107 @@ def exchange(betas, n_sites, parity, state, v, slots):
         gain *= (betas[r] - betas[r + 1]) / (2.0 * n_sites)
         if gain >= 0 or next_uniform(state) < math.exp(gain):
             slots[r], slots[r + 1] = b, a
+            accepted += 1
+    return accepted
 
 
 @kernel
-def hopfield_chains(
-    key, start, patterns, columns, labels, betas, n_sweeps, rows, overlaps, trace
-):
-    """Run one independent tempered chain a row, from a random start.
+def start_chains(key, first, patterns, n_sites, cold, streams, spins, overlaps, slots):
+    """Seed chains ``first, first + 1, ...`` and draw their starts.
 
     Parameters
     ----------
     key : uint64
-        Names the streams; row k of this call draws from stream ``start + k``.
-    start : int
-        Number of the first row.
+        Names the streams.
+    first : int
+        Number of the first chain.
+    patterns : uint64 ndarray of shape (n_patterns, n_words)
+        Packed.
+    n_sites : int
+        Number of sites.
+    cold : bool
+        Whether to start in a random pattern with a random sign, the same at all
+        temperatures, or else at random: as symmetric as the energy, so that a state and
+        its reverse are equally likely.
+    streams, spins, overlaps, slots
+        Filled.
+    """
+    n_patterns, n_words = patterns.shape
+    rest = np.uint64(64 * n_words - n_sites)
+    for k in range(streams.shape[0]):
+        seed_stream(key, first + k, streams[k])
+        mu = int(next_uniform(streams[k]) * n_patterns)
+        sign = _ALL if next_uniform(streams[k]) < 0.5 else _NONE
+        for r in range(spins.shape[1]):
+            slots[k, r] = r
+            if cold:
+                for w in range(n_words):
+                    spins[k, r, w] = patterns[mu, w] ^ sign
+            else:
+                fill_words(streams[k], spins[k, r])
+            spins[k, r, n_words - 1] &= _ALL >> rest
+            overlap(patterns, spins[k, r], n_sites, overlaps[k, r])
+
+
+@kernel
+def advance_chains(
+    patterns, columns, labels, betas, n_passes, streams, spins, overlaps, slots, counts
+):
+    """Advance chains; a pass is each temperature in turn, then exchanges.
+
+    Parameters
+    ----------
     patterns : uint64 ndarray of shape (n_patterns, n_words)
         Packed.
     columns, labels
         As for :func:`class_limits` and :func:`draw_spins`: ``columns[mu, labels[i]]``
         is pattern mu at site i.
     betas : ndarray of shape (n_temperatures,)
-        Inverse temperatures; the draws are at the first.
-    n_sweeps : int
-        Sweeps before the draw.
-    rows : int8 ndarray of shape (n_chains, n_sites)
-        Filled with the draws, 1 and -1.
-    overlaps : int64 ndarray of shape (n_chains, n_patterns)
-        Filled with patterns @ s.
-    trace : ndarray of shape (n_chains, n_sweeps, n_patterns + 1) or (0, 0, 0)
-        If not empty, filled after each sweep with |v|^2 and each v_mu^2.
+        Inverse temperatures, descending.
+    n_passes : int
+        Passes to do.
+    streams, spins, overlaps, slots, counts
+        The chains; changed.
     """
     n_patterns, n_words = patterns.shape
     n_sites, n_temperatures = labels.shape[0], betas.shape[0]
-    state = np.empty(4, np.uint64)
     words = np.empty((n_sites + 1) // 2, np.uint64)
-    odds, g = np.empty(columns.shape[1]), np.empty(n_patterns)
-    limits = np.empty(columns.shape[1], np.int64)
+    g, limits = np.empty(n_patterns), np.empty(columns.shape[1])
     turned, trial = np.empty(n_words, np.uint64), np.empty(n_patterns, np.int64)
-    spins = np.empty((n_temperatures, n_words), np.uint64)
-    v = np.empty((n_temperatures, n_patterns), np.int64)
-    slots = np.empty(n_temperatures, np.int64)
-    for k in range(rows.shape[0]):
-        seed_stream(key, start + k, state)
-        # Without overlaps the first fields are pure noise: a random start, symmetric
-        # as the energy is, so that a state and its reverse are equally likely.
-        v[:] = 0
-        for r in range(n_temperatures):
-            slots[r] = r
-        for t in range(n_sweeps):
+    for k in range(streams.shape[0]):
+        state = streams[k]
+        for _ in range(n_passes):
             for r in range(n_temperatures):
-                s, w = spins[slots[r]], v[slots[r]]
-                draw_field(w, betas[r], n_sites, state, g)
-                class_limits(columns, g, odds, limits)
+                s, v = spins[k, slots[k, r]], overlaps[k, slots[k, r]]
+                draw_field(v, betas[r], n_sites, state, g)
+                class_limits(columns, g, limits)
                 draw_spins(limits, labels, state, words, s)
-                overlap(patterns, s, n_sites, w)
+                overlap(patterns, s, n_sites, v)
                 if n_patterns > 1:
-                    relabel(patterns, n_sites, betas[r], state, s, w, turned, trial)
-            exchange(betas, n_sites, t % 2, state, v, slots)
-            if trace.shape[0] > 0:
-                trace[k, t, 0] = square_norm(v[slots[0]])
-                for mu in range(n_patterns):
-                    trace[k, t, mu + 1] = float(v[slots[0], mu]) ** 2
-        unpack_spins(spins[slots[0]], rows[k])
-        for mu in range(n_patterns):
-            overlaps[k, mu] = v[slots[0], mu]
+                    relabel(patterns, n_sites, betas[r], state, s, v, turned, trial)
+            parity = counts[k, 0] % 2
+            counts[k, 0] += 1
+            counts[k, 1] += (n_temperatures - parity) // 2
+            counts[k, 2] += exchange(
+                betas, n_sites, parity, state, overlaps[k], slots[k]
+            )
+
+
+@kernel
+def unpack_chains(spins, slots, gauge, rows):
+    """Write the spins at the first temperature, times ``gauge``, to rows.
+
+    Parameters
+    ----------
+    spins, slots
+        The chains.
+    gauge : int8 ndarray of shape (n_sites,)
+        What to write for up.
+    rows : int8 ndarray of shape (n_chains, n_sites)
+        Filled.
+    """
+    for k in range(rows.shape[0]):
+        s = spins[k, slots[k, 0]]
+        for i in range(gauge.shape[0]):
+            up = (s[i >> 6] >> np.uint64(i & 63)) & np.uint64(1)
+            rows[k, i] = gauge[i] if up else -gauge[i]

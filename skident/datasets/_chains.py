@@ -326,6 +326,3 @@ def _chain_rows(start, stop, chains, key, burn_in, draws, spacing, running):
             place = output[d::draws]
             place[:] = part[: len(place)]
     return tuple(outputs)
-
-
-measure_burn_in = run_blocks = sample_info = None  # temporary: for generators in work

@@ -11,8 +11,9 @@ from skident.datasets._ising_chains import (
     WolffChains,
 )
 from skident.datasets._ising_exact import exact_draws, table_size
-from skident.datasets._lattice import check_shape, lattice
+from skident.datasets._lattice import lattice
 from skident.datasets._multispin import MultispinChains
+from skident.exact._ising import check_shape
 
 _CHAINS = {
     "swendsen-wang": SwendsenWangChains,

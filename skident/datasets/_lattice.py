@@ -1,7 +1,6 @@
 """Bonds and neighbours of a cubic lattice of one to three dimensions."""
 
 import math
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -19,19 +18,6 @@ class Lattice(NamedTuple):
     staggering: np.ndarray
     sides: tuple
     wraps: np.ndarray
-
-
-def check_shape(shape):
-    """Return the sides as a tuple of ints, or raise a ``ValueError``."""
-    sides = (shape,) if isinstance(shape, Integral) else tuple(shape)
-    whole = all(isinstance(n, Integral) and n >= 1 for n in sides)
-    if not whole or not 1 <= len(sides) <= 3:
-        raise ValueError(
-            f"shape must be one to three ints, each at least 1; got {shape!r}."
-        )
-    if math.prod(sides) >= 2**31:
-        raise ValueError(f"shape must have fewer than 2**31 sites, got {shape!r}.")
-    return tuple(int(n) for n in sides)
 
 
 def lattice(shape, periodic, coupling):

@@ -110,7 +110,7 @@ def hopfield(patterns, temperature):
     ------
     ValueError
         If a parameter is out of its range or no pattern, naming it and its value; if
-        the sum has more than 1e8 terms (about half a minute, and up to 1 GB).
+        the sum has more than 1e8 terms (some 20 s, and up to 1 GB).
 
     Notes
     -----

@@ -151,7 +151,7 @@ def ising(shape, temperature, *, field=0.0, coupling=1.0, periodic=True):
     >>> round(large.energy, 5), large.checkerboard_information is None
     (-1.41603, True)
     """
-    shape = _check_shape(shape)
+    shape = check_shape(shape)
     model = (float(temperature), float(field), float(coupling))
     cost, more, size = transfer_cost(shape, periodic, coupling < 0, field == 0)
     if cost <= _LONGEST and size <= _LARGEST:
@@ -230,7 +230,7 @@ def _torus(sides, temperature, _, coupling):
     )
 
 
-def _check_shape(shape):
+def check_shape(shape):
     """Return the sides as a tuple of ints, or raise a ``ValueError``."""
     sides = (shape,) if isinstance(shape, Integral) else tuple(shape)
     whole = all(isinstance(n, Integral) and n >= 1 for n in sides)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skident.datasets._lattice import check_shape, lattice
+from skident.datasets._lattice import lattice
 
 
 def naive_bonds(shape, periodic):
@@ -54,13 +54,3 @@ def test_rows_planes_and_wraps_are_the_bonds(shape, periodic):
     bonds += [(i - plane, i) for i in range(plane, n_sites)]
     assert sorted(bonds) == sorted(map(tuple, graph.bonds.tolist()))
     assert graph.wraps.flags.c_contiguous
-
-
-def test_shape_is_checked():
-    assert check_shape(5) == (5,)
-    assert check_shape(np.array([2, 3])) == (2, 3)
-    for shape in ((), (2, 2, 2, 2), (0, 3), (2.5, 2), (-1,), [[2, 2]]):
-        with pytest.raises(ValueError, match="shape must be one to three ints"):
-            check_shape(shape)
-    with pytest.raises(ValueError, match="shape must have fewer than"):
-        check_shape((2**16, 2**16))

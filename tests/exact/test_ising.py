@@ -7,6 +7,7 @@ from scipy.special import ellipkm1
 
 from skident.datasets._lattice import lattice
 from skident.exact import _ising, ising, onsager
+from skident.exact._ising import check_shape
 from skident.exact._ising_transfer import transfer_cost, transfer_sums
 from skident.exact._kaufman import torus
 
@@ -500,3 +501,13 @@ def test_too_large_is_refused_with_its_size(shape, options):
 def test_cost_grows_with_the_layers():
     cost = [transfer_cost((12, w), True, False, True) for w in range(2, 12)]
     assert (np.diff(np.array(cost), axis=0) > 0).all()
+
+
+def test_shape_is_checked():
+    assert check_shape(5) == (5,)
+    assert check_shape(np.array([2, 3])) == (2, 3)
+    for shape in ((), (2, 2, 2, 2), (0, 3), (2.5, 2), (-1,), [[2, 2]]):
+        with pytest.raises(ValueError, match="shape must be one to three ints"):
+            check_shape(shape)
+    with pytest.raises(ValueError, match=r"fewer than 2\*\*31"):
+        check_shape((2**16, 2**16))
