@@ -2,10 +2,10 @@
 Do the samplers tell the truth?
 ===============================
 
-Before a method is believed on data nobody understands, it is tried on data whose answer
-is known. Here are independent samples of the Ising model on a 32 x 32 lattice from below
-to above its transition, beside Kaufman's exact energy of a lattice of that size, and
-directors of the Maier-Saupe model beside its exact order parameter.
+Before a method is believed on data nobody understands, it is tried on data whose
+answer is known. Here are independent samples of the Ising model on a 32 x 32 lattice
+from below to above its transition, beside Kaufman's exact energy of a lattice of that
+size, and directors of the Maier-Saupe model beside its exact order parameter.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +17,9 @@ from skident.datasets import make_ising, make_maier_saupe
 # %%
 # Energies
 # --------
-# ``method="auto"`` takes clusters near the transition and 64 chains a machine word above
-# it. The error bars are those of independent samples: every row has its own chain, and
-# its burn-in was measured.
+# ``method="auto"`` takes clusters near the transition and 64 chains a machine word
+# above it. The error bars are those of independent samples: every row has its own
+# chain, and its burn-in was measured.
 side, n_samples = 32, 200
 temperatures = np.array([1.6, 2.0, 2.269, 2.5, 3.0, 3.6])
 energies, errors, sheets = [], [], []

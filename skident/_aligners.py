@@ -12,17 +12,17 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from skident._compat import Interval, StrOptions, fit_context
-from skident._math import procrustes
-from skident._validation import as_rows, check_same_length, validate_rows
+from skident._math import affine, assignment, motion, procrustes
+from skident._validation import as_rows, as_weights, check_same_length, validate_rows
 
 
 class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What the aligners share: all but the search for the map."""
+    """What the aligners share: all but the options of the search for the map."""
 
     _not_unique = "the map is one of several that do equally well"
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Find the map from ``X`` to ``y``.
 
         Parameters
@@ -31,6 +31,9 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             Rows to move; at least two.
         y : array-like of shape (n_samples, n_targets) or (n_samples,)
             Where each row should go; 1-D is one column.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row's squared error: an integer is as good as so many equal
+            rows, 0 as none. At least two must be positive.
 
         Returns
         -------
@@ -40,8 +43,9 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            For NaN, infinity, sparse data, one row, or other numbers of rows in ``X``
-            and ``y``.
+            For NaN, infinity, sparse data, one row, other numbers of rows in ``X``
+            and ``y``, negative weights, or sizes of ``X`` and ``y`` so far apart that
+            the map is beyond the range of floats.
         """
         if y is None:
             raise ValueError(
@@ -51,15 +55,16 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X = validate_rows(self, X, reset=True, min_samples=2)
         y = as_rows(y, name="y", min_samples=2, one_column=True)
         check_same_length(X, y, names=("X", "y"))
-        motion = self._find(X, y)
+        weights = as_weights(sample_weight, X.shape[0], min_positive=2)
+        found = self._find(X, y, weights)
         self._n_targets = y.shape[1]
-        self.rotation_ = motion.rotation
-        self.scale_ = motion.scale
-        self.source_mean_ = motion.source_mean
-        self.target_mean_ = motion.target_mean
-        self.is_reflection_ = motion.reflection
-        self.is_unique_ = motion.unique
-        if not motion.unique:
+        self.rotation_ = found.rotation
+        self.scale_ = found.scale
+        self.source_mean_ = found.source_mean
+        self.target_mean_ = found.target_mean
+        self.is_reflection_ = found.reflection
+        self.is_unique_ = found.unique
+        if not found.unique:
             warnings.warn(self._thin_data(X, y), UserWarning)
         return self
 
@@ -91,7 +96,10 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The rows of ``X`` before the map, where it loses nothing.
+            The rows of ``X`` before the map, where it loses nothing. Where several
+            rows are mapped to one place (a linear map to fewer columns, or one of
+            lower rank), that nearest to ``source_mean_``; where none is, that mapped
+            nearest: the map back is the pseudo-inverse of ``scale_ * rotation_``.
         """
         check_is_fitted(self)
         X = as_rows(X, name="X")
@@ -100,9 +108,9 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"X has shape {X.shape}, but inverse_transform needs "
                 f"{self._n_features_out} columns."
             )
-        return self._motion.invert(X).astype(X.dtype, copy=False)
+        return self._invert(X).astype(X.dtype, copy=False)
 
-    def score(self, X, y):
+    def score(self, X, y, sample_weight=None):
         """Return the part of the variance of ``y`` that the map explains.
 
         Parameters
@@ -111,6 +119,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             Rows to move.
         y : array-like of shape (n_samples, n_targets) or (n_samples,)
             Where each should be.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, as in ``fit``.
 
         Returns
         -------
@@ -127,12 +137,13 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(
                 f"y has shape {y.shape}, but fit saw {self._n_targets} column(s)."
             )
-        y = procrustes.pad_columns(y, mapped.shape[1])
-        return procrustes.explained_variance(y, mapped)
+        weights = as_weights(sample_weight, y.shape[0])
+        y = motion.pad_columns(y, mapped.shape[1])
+        return motion.explained_variance(y, mapped, weights)
 
     @property
     def _motion(self):
-        return procrustes.Motion(
+        return motion.Motion(
             self.rotation_,
             self.scale_,
             self.source_mean_,
@@ -140,6 +151,10 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             self.is_reflection_,
             self.is_unique_,
         )
+
+    def _invert(self, X):
+        # Rows of a rotation are orthonormal: its transpose is its pseudo-inverse.
+        return self._motion.turn_back(X)
 
     def _thin_data(self, X, y):
         return (
@@ -162,7 +177,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 class RigidAligner(_Aligner):
     r"""Rotation, reflection and translation of least squared error (Procrustes).
 
-    .. math:: \min_{R' R = I, \mu, c} \; \sum_n
+    .. math:: \min_{R' R = I, \mu, c} \; \sum_n w_n
         \lVert c \, (x_n - \mu_X) R + \mu_Y - y_n \rVert^2
 
     Parameters
@@ -213,7 +228,11 @@ class RigidAligner(_Aligner):
     names that belonged to columns of ``X`` do not belong to those of the result.
 
     In sample, the squared error is at least that of :class:`skident.LinearAligner` and
-    at most that of :class:`skident.PermutationAligner`.
+    at most that of :class:`skident.PermutationAligner`, for any weights and widths
+    (without ridge, and with ``criterion="error"`` and ``allow_reflection=True``).
+
+    Sums are taken in units near the size of either side, so that rows of any size from
+    1e-300 to 1e300 are aligned alike.
 
     References
     ----------
@@ -247,26 +266,31 @@ class RigidAligner(_Aligner):
         self.scaling = scaling
         self.pad = pad
 
-    def _find(self, X, y):
+    def _find(self, X, y, weights):
         if not self.pad and X.shape[1] != y.shape[1]:
             raise ValueError(
                 f"X has shape {X.shape} and y {y.shape}: other widths need pad=True."
             )
         return procrustes.rigid_map(
-            X, y, allow_reflection=self.allow_reflection, scaling=self.scaling
+            X,
+            y,
+            weights=weights,
+            allow_reflection=self.allow_reflection,
+            scaling=self.scaling,
         )
 
 
 class LinearAligner(_Aligner):
     r"""Affine map of least squared error, with an optional ridge.
 
-    .. math:: \min_{B, b} \; \sum_n \lVert x_n B + b - y_n \rVert^2
+    .. math:: \min_{B, b} \; \sum_n w_n \lVert x_n B + b - y_n \rVert^2
         + \alpha \lVert B \rVert^2
 
     Parameters
     ----------
-    alpha : float, default=0.0
-        Weight of the squared entries of the map, in squared units of ``X``.
+    alpha : float or "cv", default=0.0
+        Weight of the squared entries of the map, in squared units of ``X``. "cv"
+        chooses the value of least leave-one-out error: see Notes.
 
     Attributes
     ----------
@@ -274,6 +298,9 @@ class LinearAligner(_Aligner):
         The linear map :math:`B`, named as in the other aligners.
     scale_ : float
         Always 1.
+    alpha_ : float
+        The ridge used, in squared units of ``X`` (times those of the weights); the
+        largest float if that is beyond it.
     source_mean_ : ndarray of shape (n_features,)
         Mean of ``X``.
     target_mean_ : ndarray of shape (n_targets,)
@@ -282,7 +309,8 @@ class LinearAligner(_Aligner):
         Whether the determinant is negative; False for other widths.
     is_unique_ : bool
         Whether the rows fix the map. If not (dependent columns, few rows) there is a
-        warning, and the map is the smallest one on columns of unit variance.
+        warning, and the map is the smallest one on columns of unit variance. With a
+        ridge it is always unique.
     n_features_in_ : int
         Number of columns of ``X``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -294,8 +322,19 @@ class LinearAligner(_Aligner):
 
     Notes
     -----
+    Widths need no padding: the map is ``n_features`` to ``n_targets`` columns.
+
     ``inverse_transform`` uses the pseudo-inverse of the map: what the map sends to
     zero comes back as the mean.
+
+    ``alpha="cv"`` tries :math:`\alpha = 10^{-10}, 10^{-9.5}, \ldots, 10^2` times
+    the largest squared singular value of the centred rows and takes that of least
+
+    .. math:: \sum_n w_n \left\lVert \frac{y_n - x_n B - b}{1 - h_n} \right\rVert^2 ,
+
+    :math:`h_n` the leverages (the diagonal of the matrix from ``y`` to its fit): the
+    error of each row under the map to all others, by one decomposition. A weighted row
+    is left out with its whole weight; copies of a row are left out one at a time.
 
     Examples
     --------
@@ -310,14 +349,18 @@ class LinearAligner(_Aligner):
 
     _not_unique = "the columns of X are dependent, so several maps do equally well"
     _parameter_constraints: ClassVar[dict] = {
-        "alpha": [Interval(Real, 0, None, closed="left")]
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"cv"})]
     }
 
     def __init__(self, *, alpha=0.0):
         self.alpha = alpha
 
-    def _find(self, X, y):
-        return procrustes.linear_map(X, y, alpha=self.alpha)
+    def _find(self, X, y, weights):
+        found, self.alpha_ = affine.fit_linear(X, y, weights=weights, alpha=self.alpha)
+        return found
+
+    def _invert(self, X):
+        return self._motion.invert(X)
 
 
 class PermutationAligner(_Aligner):
@@ -330,8 +373,13 @@ class PermutationAligner(_Aligner):
     signed : bool, default=True
         Whether columns may change their sign.
     criterion : {"error", "correlation"}, default="error"
-        What is summed: the inner products :math:`g` of centred columns, which
-        minimises the squared error, or their correlations.
+        What is summed: the inner products :math:`g` of centred columns (weighted by
+        row), which minimises the squared error, or their correlations.
+    assignment : {"auto", "optimal", "greedy"}, default="auto"
+        How columns are matched. "optimal" solves the assignment problem, in time cubic
+        in the width; "greedy" takes the largest :math:`|g|` first, then exchanges pairs
+        of columns while that helps: at least half of the optimal sum, mostly all but
+        a few per cent. "auto" is "optimal" up to 2000 columns, "greedy" beyond.
 
     Attributes
     ----------
@@ -348,7 +396,10 @@ class PermutationAligner(_Aligner):
         Whether the determinant is -1; False for other widths.
     is_unique_ : bool
         Whether no other order or signs do as well to rounding; if there are, there is
-        a warning, and columns stay in place where they may.
+        a warning, and columns stay in place where they may. Of a greedy assignment:
+        whether no exchange of two columns does.
+    assignment_ : str
+        "optimal" or "greedy", as was used.
     n_features_in_ : int
         Number of columns of ``X``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -373,13 +424,29 @@ class PermutationAligner(_Aligner):
     _parameter_constraints: ClassVar[dict] = {
         "signed": ["boolean"],
         "criterion": [StrOptions(set(procrustes.CRITERIA))],
+        "assignment": [StrOptions(set(assignment.ASSIGNMENTS))],
     }
 
-    def __init__(self, *, signed=True, criterion="error"):
+    def __init__(self, *, signed=True, criterion="error", assignment="auto"):
         self.signed = signed
         self.criterion = criterion
+        self.assignment = assignment
 
-    def _find(self, X, y):
+    def _find(self, X, y, weights):
+        width = max(X.shape[1], y.shape[1])
+        self.assignment_ = assignment.choose_assignment(self.assignment, width)
         return procrustes.permutation_map(
-            X, y, signed=self.signed, criterion=self.criterion
+            X,
+            y,
+            weights=weights,
+            signed=self.signed,
+            criterion=self.criterion,
+            assignment=self.assignment_,
         )
+
+
+ALIGNERS = {
+    "permutation": PermutationAligner,
+    "rigid": RigidAligner,
+    "linear": LinearAligner,
+}

@@ -86,8 +86,9 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
         What to call the array in errors.
     min_samples : int
         Fewest rows allowed.
-    dtype : sequence of dtype
-        Accepted types; any other becomes the first of them.
+    dtype : sequence of dtype or None
+        Accepted types; any other becomes the first of them. None keeps every real
+        type of numbers as it is.
     one_column : bool
         Whether a 1-D array is taken as one column.
 
@@ -102,11 +103,13 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
         X = X.reshape(-1, 1) if X.ndim == 1 else X
     array = check_array(
         X,
-        dtype=list(dtype),
+        dtype=None if dtype is None else list(dtype),
         ensure_all_finite=False,
         ensure_min_samples=min_samples,
         input_name=name,
     )
+    if array.dtype.kind not in "fiub":
+        array = array.astype(np.float64)
     check_finite(array, name=name, columns=names)
     return array
 
@@ -293,6 +296,51 @@ def as_group_codes(groups, n_samples):
     if missing.size:
         raise ValueError(f"groups has no label in row {missing[0]}.")
     return np.unique(groups, return_inverse=True)[1].reshape(-1)
+
+
+def as_weights(sample_weight, n_samples, *, min_positive=1):
+    """Return weights of rows as floats; None if there are none.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+        Finite and not negative.
+    n_samples : int
+        Number of rows.
+    min_positive : int
+        Fewest rows of positive weight allowed.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), float64, or None
+
+    Raises
+    ------
+    ValueError
+        For another shape, too few positive weights, or one that is negative or not
+        finite, naming the row.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have one weight a row, shape ({n_samples},), got "
+            f"shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        raise ValueError(
+            f"sample_weight must be finite and not negative, but row {wrong[0]} has "
+            f"{weights[wrong[0]]:g}."
+        )
+    positive = int(np.count_nonzero(weights))
+    if positive < min_positive:
+        raise ValueError(
+            f"sample_weight is zero in all but {positive} row(s), but at least "
+            f"{min_positive} must count."
+        )
+    return weights
 
 
 class TwoValuedInput:

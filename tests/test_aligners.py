@@ -7,15 +7,23 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skident import LinearAligner, PermutationAligner, RigidAligner
+from skident._aligners import ALIGNERS as TABLE
+from skident._math import procrustes
+from skident._math.affine import RIDGES
+from skident._math.motion import pad_columns, pair_rows
 
 ALIGNERS = [RigidAligner(), LinearAligner(), PermutationAligner()]
+seeds, widths = st.integers(0, 10**6), st.integers(1, 5)
 each_aligner = pytest.mark.parametrize(
     "aligner", ALIGNERS, ids=lambda a: type(a).__name__
 )
@@ -248,3 +256,262 @@ def test_criterion_of_the_permutation():
         ]
         best = max(options, key=measure)
         np.testing.assert_allclose(aligner.rotation_, best)
+
+
+WEIGHTED = [
+    RigidAligner(),
+    RigidAligner(allow_reflection=False, scaling=True),
+    LinearAligner(),
+    LinearAligner(alpha=3.0),
+    PermutationAligner(),
+    PermutationAligner(criterion="correlation", signed=False),
+]
+
+
+@pytest.mark.parametrize("aligner", WEIGHTED, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, p=widths, q=widths)
+def test_integer_weights_equal_repeats_and_zero_ones_removal(aligner, seed, p, q):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((30, p)), rng.standard_normal((30, q))
+    weights = rng.integers(0, 4, size=30)
+    repeated = np.repeat(np.arange(30), weights)
+    a = clone(aligner).fit(X, Y, sample_weight=weights)
+    b = clone(aligner).fit(X[repeated], Y[repeated])
+    for name in ("rotation_", "source_mean_", "target_mean_", "scale_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), atol=1e-9)
+    assert a.score(X, Y, sample_weight=weights) == pytest.approx(
+        b.score(X[repeated], Y[repeated]), abs=1e-9
+    )
+    assert a.is_unique_ == b.is_unique_
+    if getattr(aligner, "alpha", 0.0) == 0.0:
+        # without a ridge only ratios of weights matter, of any size
+        c = clone(aligner).fit(X, Y, sample_weight=1e290 * weights)
+        np.testing.assert_allclose(c.rotation_, a.rotation_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(59), r"one weight a row, shape \(60,\), got shape \(59,\)"),
+        (np.ones((60, 1)), "one weight a row"),
+        (np.where(np.arange(60) == 7, -1.0, 1.0), "not negative, but row 7 has -1"),
+        (np.where(np.arange(60) == 3, np.nan, 1.0), "row 3 has nan"),
+        (np.eye(60)[0], r"zero in all but 1 row\(s\), but at least 2"),
+    ],
+)
+@each_aligner
+def test_weights_are_checked(aligner, weights, message):
+    with pytest.raises(ValueError, match=message):
+        clone(aligner).fit(rows(0), rows(1), sample_weight=weights)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=seeds, p=widths, q=widths, n=st.integers(2, 30),
+    size=st.sampled_from([1e-290, 1e-12, 1.0, 1e12, 1e290]),
+    kind=st.sampled_from(["normal", "cauchy", "ties", "dependent"]),
+    weighted=st.booleans(),
+)  # fmt: skip
+def test_scores_in_sample_are_ordered_always(seed, p, q, n, size, kind, weighted):
+    """Permutation, rigid, rigid with scale, linear: any widths, weights, units."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    if kind == "cauchy":
+        X, Y = rng.standard_cauchy((n, p)), rng.standard_cauchy((n, q))
+    elif kind == "ties":
+        X, Y = np.round(X), np.round(Y)
+    elif kind == "dependent":
+        X[:, -1] = X[:, 0]
+    X, Y = size * X, size * Y
+    options = {"sample_weight": rng.exponential(size=n) if weighted else None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fits = [
+            clone(aligner).fit(X, Y, **options)
+            for aligner in (
+                PermutationAligner(assignment="greedy"),
+                PermutationAligner(),
+                RigidAligner(),
+                RigidAligner(scaling=True),
+            )
+        ]
+        linear = LinearAligner().fit(X, Y, **options)
+    w = np.ones(n) if weighted is False else options["sample_weight"]
+
+    def squared(aligner):
+        mapped = aligner.transform(X) / size
+        mapped[:, :q] -= Y / size
+        return np.sum(w[:, None] * mapped**2)
+
+    errors = [squared(aligner) for aligner in (*fits, linear)]
+    slack = 1e-9 * (errors[0] + np.sum(w[:, None] * (X / size) ** 2))
+    assert np.all(np.diff(errors) <= slack), errors
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize(
+    "aligner",
+    [RigidAligner(), RigidAligner(scaling=True), LinearAligner(), PermutationAligner()],
+    ids=str,
+)
+@pytest.mark.parametrize("q", [2, 3, 5])
+def test_units_do_not_matter(aligner, size, q):
+    """A power of two changes no digit; numpy's warnings are errors here."""
+    size = 2.0 ** round(np.log2(size))
+    X, Y = rows(0), rows(1, p=q)
+    plain = clone(aligner).fit(X, Y)
+    scaled = clone(aligner).fit(size * X, size * Y)
+    np.testing.assert_array_equal(scaled.rotation_, plain.rotation_)
+    assert scaled.scale_ == plain.scale_ and scaled.is_unique_ == plain.is_unique_
+    np.testing.assert_allclose(scaled.transform(size * X) / size, plain.transform(X))
+    assert scaled.score(size * X, size * Y) == pytest.approx(plain.score(X, Y))
+    back = scaled.inverse_transform(size * plain.transform(X)) / size
+    np.testing.assert_allclose(
+        back, plain.inverse_transform(plain.transform(X)), atol=1e-9
+    )
+
+
+def test_other_units_of_either_side():
+    X, Y = rows(0), rows(1)
+    for one, other in ((1e150, 1e-150), (1e-150, 1e140)):
+        linear = LinearAligner().fit(one * X, other * Y)
+        plain = LinearAligner().fit(X, Y)
+        np.testing.assert_allclose(
+            linear.rotation_ * (one / other), plain.rotation_, rtol=1e-9
+        )
+        rigid = RigidAligner().fit(one * X, other * Y)
+        np.testing.assert_allclose(
+            rigid.rotation_, RigidAligner().fit(X, Y).rotation_, atol=1e-12
+        )
+    for aligner in (LinearAligner(), RigidAligner(scaling=True)):
+        for one, other in ((1e300, 1e-300), (1e-300, 1e300)):
+            with pytest.raises(ValueError, match="beyond the range of floats"):
+                clone(aligner).fit(one * X, other * Y)
+
+
+def test_columns_of_very_different_size():
+    """A linear map measures each column in its own unit; so does a correlation."""
+    X, sizes = rows(0), np.array([1e-140, 1.0, 1e140])
+    B = np.array([[1.0, 2.0, 0.0], [0.5, -1.0, 1.0], [0.0, 1.0, 3.0]])
+    linear = LinearAligner().fit(X * sizes, X @ B)
+    np.testing.assert_allclose(linear.rotation_ * sizes[:, None], B, atol=1e-9)
+    assert linear.is_unique_
+    np.testing.assert_allclose(
+        linear.inverse_transform(X @ B) / sizes, X, atol=1e-9, rtol=1e-9
+    )
+    match = PermutationAligner(criterion="correlation").fit(X * sizes, X[:, [2, 0, 1]])
+    np.testing.assert_array_equal(match.rotation_, np.eye(3)[:, [2, 0, 1]])
+
+
+@each_aligner
+@pytest.mark.parametrize(("p", "q"), [(3, 5), (5, 3), (1, 4), (4, 1)])
+def test_inverse_is_the_pseudo_inverse(aligner, p, q):
+    X, Y = rows(0, p=p), rows(1, p=q)
+    fitted = clone(aligner).fit(X, Y)
+    Z = rows(2, p=fitted.rotation_.shape[1])
+    back = np.linalg.pinv(fitted.scale_ * fitted.rotation_)
+    expected = (Z - fitted.target_mean_) @ back + fitted.source_mean_
+    np.testing.assert_allclose(fitted.inverse_transform(Z), expected, atol=1e-9)
+    again = fitted.inverse_transform(fitted.transform(fitted.inverse_transform(Z)))
+    np.testing.assert_allclose(again, fitted.inverse_transform(Z), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [8, 60])
+@pytest.mark.parametrize("noise", [1e-6, 1.0, 30.0])
+@pytest.mark.parametrize("q", [1, 3])
+def test_ridge_by_cross_validation_is_that_of_an_independent_one(n, noise, q):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 5)) + 4.0
+    Y = X @ rng.standard_normal((5, q)) + noise * rng.standard_normal((n, q))
+    fitted = LinearAligner(alpha="cv").fit(X, Y)
+    grid = RIDGES * np.linalg.norm(X - X.mean(axis=0), 2) ** 2
+    peer = RidgeCV(alphas=grid).fit(X, Y)
+    assert fitted.alpha_ == pytest.approx(peer.alpha_, rel=1e-6)
+    np.testing.assert_allclose(
+        fitted.transform(X), np.reshape(peer.predict(X), (n, q)), rtol=1e-6, atol=1e-6
+    )
+    same = LinearAligner(alpha=fitted.alpha_).fit(X, Y)
+    np.testing.assert_allclose(same.rotation_, fitted.rotation_, atol=1e-12)
+    assert fitted.is_unique_
+
+
+def test_ridge_by_cross_validation_helps_out_of_sample_and_has_units():
+    X = rows(0, n=30, p=20)
+    Y = X @ rotation(0, 20) + rows(1, n=30, p=20)
+    new = rows(2, n=500, p=20)
+    plain, ridge = LinearAligner().fit(X, Y), LinearAligner(alpha="cv").fit(X, Y)
+    truth = new @ rotation(0, 20)
+    assert ridge.score(new, truth) > plain.score(new, truth) + 0.2
+    scaled = LinearAligner(alpha="cv").fit(2.0**20 * X, Y)
+    assert scaled.alpha_ == 2.0**40 * ridge.alpha_
+    fixed = np.full((30, 2), 0.1)
+    with pytest.warns(UserWarning, match="is_unique_"):
+        constant = LinearAligner(alpha="cv").fit(fixed, Y)
+    assert constant.alpha_ == 0.0 and np.all(constant.rotation_ == 0)
+    huge = LinearAligner(alpha="cv").fit(1e250 * X, Y)
+    assert np.isfinite(huge.alpha_) and np.isfinite(huge.transform(1e250 * X)).all()
+
+
+def test_weighted_rows_are_left_out_whole_in_the_ridge():
+    """By brute force: fit without the row, weighted error of the row."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((12, 4)), rng.standard_normal((12, 2))
+    w = rng.exponential(size=12)
+    fitted = LinearAligner(alpha="cv").fit(X, Y, sample_weight=w)
+    centred = (X - w @ X / w.sum()) * np.sqrt(w)[:, None]
+    grid = RIDGES * np.linalg.norm(centred, 2) ** 2
+    losses = []
+    for alpha in grid:
+        loss = 0.0
+        for k in range(12):
+            kept = np.arange(12) != k
+            other = LinearAligner(alpha=alpha)
+            other.fit(X[kept], Y[kept], sample_weight=w[kept])
+            loss += w[k] * np.sum((other.transform(X[[k]]) - Y[k]) ** 2)
+        losses.append(loss)
+    assert fitted.alpha_ == pytest.approx(grid[np.argmin(losses)], rel=1e-6)
+
+
+def test_greedy_beyond_two_thousand_columns():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2001))
+    order = rng.permutation(2001)
+    fitted = PermutationAligner().fit(X, -X[:, order])
+    assert fitted.assignment_ == "greedy"
+    np.testing.assert_array_equal(fitted.rotation_, -np.eye(2001)[:, order])
+    assert PermutationAligner().fit(rows(0), rows(1)).assignment_ == "optimal"
+
+
+@pytest.mark.parametrize(("p", "q"), [(40, 40), (40, 25)])
+@pytest.mark.parametrize("proper", [False, True])
+def test_few_rows_of_many_columns_as_by_the_whole_matrix(p, q, proper, monkeypatch):
+    """The answer within the span of the rows is that of the full decomposition."""
+    X, Y = rows(0, n=9, p=p), rows(1, n=9, p=q)
+    options = {"allow_reflection": not proper}
+    with pytest.warns(UserWarning, match="is_unique_"):
+        found = RigidAligner(**options).fit(X, Y)
+    pair = pair_rows(X, Y)
+    cross = pad_columns(pair.sums().xy, p)
+    full = procrustes.orthogonal_factor(cross, q, pair.sums().noise, proper or p != q)[
+        0
+    ]
+    np.testing.assert_allclose(found.rotation_, full, atol=1e-10)
+    np.testing.assert_allclose(
+        found.rotation_ @ found.rotation_.T, np.eye(p), atol=1e-10
+    )
+
+
+def test_one_table_of_groups():
+    assert list(TABLE) == list(procrustes.TRANSFORMATIONS)
+    X, Y = rows(0), rows(1)
+    for name, kind in TABLE.items():
+        found = procrustes.TRANSFORMATIONS[name].from_rows(X, Y)
+        np.testing.assert_array_equal(kind().fit(X, Y).rotation_, found.rotation)
+        sums = pair_rows(X, Y).sums()
+        full = sums._replace(xx=pair_rows(X, X).sums().xy, yy=pair_rows(Y, Y).sums().xy)
+        again = procrustes.TRANSFORMATIONS[name].from_sums(full)
+        units = pair_rows(X, Y)
+        size = units.unit_y / units.unit_x if name == "linear" else 1.0
+        np.testing.assert_allclose(size * again.rotation, found.rotation, atol=1e-12)
+        assert again.unique == found.unique and again.reflection == found.reflection

@@ -3,49 +3,61 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from skident._math import ica, procrustes
-from skident._math.whitening import centred_product, row_blocks, whiten
+from skident._math.motion import EPS, Sums
+from skident._math.paired_rows import blocks
+from skident._math.whitening import whiten
 
-_SWEEPS = 16
-# Gradient of ICA: its sampling error is 1 / sqrt(n_samples), a few hundredths.
-_TOL = 1e-3
 TRANSFORMATIONS = (*procrustes.TRANSFORMATIONS, "ica")
+# Up to so many numbers a side, and with few rows a column, maps are fitted on the rows
+# themselves: exact where columns are nearly dependent. Else on their moments.
+SMALL = 2**20
+_FEW_ROWS = 2
+_SMALLEST = 1e-100
+# Gradient at which ICA stops; where a pass has more than so many multiplications, half
+# of its sampling error if that is larger.
+_TOL, _CHEAP = 1e-3, 1e8
+# Multiplications after which ICA gives up: but never before, nor after, so many passes.
+_WORK, _PASSES = 1e11, (30, 200)
 
 
-def distances(X, point):
-    """Return the distance of every row from a point."""
-    out = np.empty(X.shape[0])
-    for rows in row_blocks(X):
-        out[rows] = linalg.norm(X[rows] - point, axis=1)
-    return out
+class Affine(NamedTuple):
+    """A map ``X @ matrix + shift`` of centred rows.
 
-
-def max_diameter(X):
-    """Return the largest pairwise distance found by farthest-point sweeps.
-
-    From the row farthest from the mean to the row farthest from that, and on until the
-    distance grows no more: a lower bound, at least half of the true diameter, in
-    a few passes over the rows.
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_source, n_target)
+        Or, of a signed permutation, the source column of each target column, int.
+    shift : ndarray of shape (n_target,)
+        What is added.
+    signs : ndarray of shape (n_target,) or None
+        Of a signed permutation; 0 in target columns without a source.
     """
-    point, best = X.mean(axis=0), 0.0
-    for sweep in range(_SWEEPS):
-        away = distances(X, point)
-        farthest = int(np.argmax(away))
-        if sweep and away[farthest] <= best:
-            break
-        best = float(away[farthest]) if sweep else 0.0
-        point = X[farthest]
-    return best
 
+    matrix: np.ndarray
+    shift: np.ndarray
+    signs: np.ndarray | None = None
 
-def robust_diameter(X):
-    """Return twice the 99th percentile of the distance from the mean."""
-    return float(2.0 * np.quantile(distances(X, X.mean(axis=0)), 0.99))
+    @classmethod
+    def of(cls, motion, *, columns=False):
+        """Return a motion as this; with ``columns``, as a signed permutation."""
+        R = motion.rotation
+        shift = motion.target_mean - motion.source_mean @ R
+        if not columns:
+            return cls(R, shift)
+        source = np.abs(R).argmax(axis=0)
+        return cls(source, shift, R[source, np.arange(R.shape[1])])
 
-
-DIAMETERS = {"max": max_diameter, "robust": robust_diameter}
+    def apply(self, A):
+        """Return the mapped rows in the type of ``A``."""
+        shift = self.shift.astype(A.dtype)
+        if self.signs is None:
+            mapped = A @ self.matrix.astype(A.dtype)
+        else:
+            mapped = A[:, self.matrix] * self.signs.astype(A.dtype)
+        mapped += shift
+        return mapped
 
 
 class Unmixing(NamedTuple):
@@ -68,19 +80,36 @@ class Unmixing(NamedTuple):
     mixing: np.ndarray
     converged: bool
 
-    def sources(self, X):
-        """Return the sources of rows."""
-        return centred_product(X, self.mean, self.components)
 
+def unmix(X, rows):
+    """Whiten rows within their rank and separate; constant ones have no component.
 
-def unmix(X):
-    """Whiten within the rank and separate; a constant ``X`` has no component."""
-    try:
-        white = whiten(X)
-    except ValueError:
-        empty = np.zeros((0, X.shape[1]))
-        return Unmixing(X.mean(axis=0), empty, empty.T, True)
-    solution = ica.solve(centred_product(X, white.mean, white.whitening), tol=_TOL)
+    Parameters
+    ----------
+    X : Rows
+        One side.
+    rows : ndarray of int
+        On which ICA is solved.
+
+    Returns
+    -------
+    Unmixing
+    """
+    Z = X.take(rows, np.float64)
+    reach = np.ptp(Z, axis=0)
+    # Constant up to rounding, or so small beside the others that squares are zero.
+    dead = reach <= np.maximum(8 * EPS * np.abs(Z).max(axis=0), _SMALLEST * reach.max())
+    if dead.all():
+        empty = np.zeros((0, Z.shape[1]))
+        return Unmixing(Z[0], empty, empty.T, True)
+    Z[:, dead] = Z[0, dead]
+    white = whiten(Z)
+    Z -= white.mean
+    Z = Z @ white.whitening.T
+    work = Z.size * Z.shape[1]
+    tol = _TOL if work <= _CHEAP else max(_TOL, 0.5 / np.sqrt(len(Z)))
+    passes = int(np.clip(_WORK / work, *_PASSES))
+    solution = ica.solve(Z, tol=tol, max_iter=passes)
     return Unmixing(
         white.mean,
         solution.rotation @ white.whitening,
@@ -89,78 +118,151 @@ def unmix(X):
     )
 
 
-def ica_maps(X, Y):
+def match_components(cross, left, right):
     """Return the two maps between representations through matched components.
 
-    Each side is unmixed by itself; the only supervision is the signed permutation
-    that matches the components.
-
-    Returns
-    -------
-    forward, backward : callable
-        Map rows of ``X`` to ``Y`` and back.
-    converged : bool
-    """
-    left, right = unmix(X), unmix(Y)
-    match = procrustes.permutation_map(left.sources(X), right.sources(Y)).rotation
-    match = match[:, : right.components.shape[0]]
-
-    def forward(rows):
-        return left.sources(rows) @ match @ right.mixing.T + right.mean
-
-    def backward(rows):
-        return right.sources(rows) @ match.T @ left.mixing.T + left.mean
-
-    return forward, backward, left.converged and right.converged
-
-
-def both_maps(name, X, Y):
-    """Return the best maps of one group from ``X`` to ``Y`` and back, and a flag.
-
-    The flag is False where the rows do not determine the map (or ICA has not
-    converged).
-    """
-    if name == "ica":
-        return ica_maps(X, Y)
-    there = procrustes.TRANSFORMATIONS[name](X, Y)
-    back = procrustes.TRANSFORMATIONS[name](Y, X)
-    return there.apply, back.apply, there.unique and back.unique
-
-
-def row_errors(mapped, target):
-    """Return the distance of each mapped row from its target, zero-padded."""
-    width = max(mapped.shape[1], target.shape[1])
-    padded = procrustes.pad_columns(target, width)
-    return linalg.norm(procrustes.pad_columns(mapped, width) - padded, axis=1)
-
-
-def crossfitted_errors(X, Y, transformations, folds):
-    """Fit each map on all folds but one and measure it on that one.
+    The only supervision is the signed permutation that matches the components.
 
     Parameters
     ----------
-    X, Y : ndarray of shape (n_samples, n_features)
-        Paired rows; the widths may differ.
-    transformations : sequence of str
-        Names among ``TRANSFORMATIONS``.
-    folds : ndarray of int of shape (n_samples,)
-        Fold of each row.
+    cross : ndarray of shape (n_left, n_right)
+        Inner products of the centred components of either side.
+    left, right : Unmixing
+        Of either side.
 
     Returns
     -------
-    errors : ndarray of shape (2, n_samples, n_transformations)
-        Distances in the target's own units; X to Y first, then Y to X.
-    sound : ndarray of bool of shape (n_transformations,)
-        Whether every map was determined by its rows (and ICA converged).
+    forward, backward : Affine
     """
-    errors = np.empty((2, X.shape[0], len(transformations)))
-    sound = np.ones(len(transformations), dtype=bool)
-    for fold in np.unique(folds):
-        test = folds == fold
-        train = ~test
-        for k, name in enumerate(transformations):
-            there, back, determined = both_maps(name, X[train], Y[train])
-            errors[0, test, k] = row_errors(there(X[test]), Y[test])
-            errors[1, test, k] = row_errors(back(Y[test]), X[test])
-            sound[k] &= determined
-    return errors, sound
+    match = np.zeros(cross.shape)
+    if cross.size:
+        none = np.zeros(0)
+        sums = Sums(*(np.zeros(size) for size in cross.shape), cross, none, none)
+        match = procrustes.permutation_from_sums(sums).rotation[:, : cross.shape[1]]
+    forward = left.components.T @ match @ right.mixing.T
+    backward = right.components.T @ match.T @ left.mixing.T
+    return (
+        Affine(forward, right.mean - left.mean @ forward),
+        Affine(backward, left.mean - right.mean @ backward),
+    )
+
+
+def both_maps(name, training):
+    """Return the best maps of one group there and back, and whether data fix them.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``procrustes.TRANSFORMATIONS``.
+    training : Sums or tuple of ndarray
+        Sums of the training rows, or the rows themselves, the wider side first.
+
+    Returns
+    -------
+    forward : Affine
+    backward : Affine or None
+        None if it is the inverse of ``forward`` and so has the same errors.
+    unique : bool
+    """
+    group = procrustes.TRANSFORMATIONS[name]
+    summed = isinstance(training, Sums)
+    there = group.from_sums(training) if summed else group.from_rows(*training)
+    if group.orthogonal:
+        return Affine.of(there, columns=name == "permutation"), None, there.unique
+    if summed:
+        back = group.from_sums(training.swapped())
+    else:
+        back = group.from_rows(*training[::-1])
+    return Affine.of(there), Affine.of(back), there.unique and back.unique
+
+
+def fit_maps(names, training, unmixings):
+    """Return the maps of every group fitted on the training rows of one fold.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Groups.
+    training : Sums or tuple of ndarray
+        As for :func:`both_maps`.
+    unmixings : pair of Unmixing or None
+        Of either side; None without "ica".
+
+    Returns
+    -------
+    maps : list of pairs of Affine
+        Forward and backward; the latter None if it has the errors of the former.
+    sound : list of bool
+        Whether the rows determine each map (and ICA converged).
+    """
+    maps, sound = [], []
+    for name in names:
+        if name == "ica":
+            cross = _component_products(training, *unmixings)
+            maps.append(match_components(cross, *unmixings))
+            sound.append(all(side.converged for side in unmixings))
+        else:
+            *pair, unique = both_maps(name, training)
+            maps.append(tuple(pair))
+            sound.append(unique)
+    return maps, sound
+
+
+def _component_products(training, left, right):
+    """Return the inner products of centred components of training rows."""
+    if isinstance(training, Sums):
+        return left.components @ training.xy @ right.components.T
+    A, B = (
+        (rows - rows.mean(axis=0)) @ side.components.T
+        for rows, side in zip(training, (left, right), strict=True)
+    )
+    return A.T @ B
+
+
+def fits_on_rows(shape_x, shape_y):
+    """Return whether maps are fitted on rows rather than on their moments."""
+    width = max(shape_x[1], shape_y[1])
+    return shape_x[0] * width <= SMALL or shape_x[0] < _FEW_ROWS * width
+
+
+def _residual_norms(mapped, target):
+    """Return the distance of each mapped row from its target; overwrites ``mapped``."""
+    mapped[:, : target.shape[1]] -= target
+    return np.sqrt(np.einsum("ij,ij->i", mapped, mapped))
+
+
+def score_rows(X, Y, folds, maps, rows):
+    """Return the error of each row under the maps of its fold, in one pass.
+
+    Parameters
+    ----------
+    X, Y : Rows
+        Paired rows, the wider side first.
+    folds : ndarray of int of shape (n_samples,)
+        Fold of each row.
+    maps : list
+        Of each fold, as by :func:`fit_maps`.
+    rows : slice
+        Which rows.
+
+    Returns
+    -------
+    ndarray of shape (2, n_rows, n_transformations)
+        Distances in units of the target: X to Y, then Y to X.
+    """
+    errors = np.empty((2, rows.stop - rows.start, len(maps[0])))
+    for block in blocks(rows.stop, X.shape[1], rows.start):
+        A, B = X.take(block), Y.take(block)
+        labels = folds[block]
+        for fold in np.unique(labels):
+            mine = np.flatnonzero(labels == fold)
+            place = mine + block.start - rows.start
+            a, b = A[mine], B[mine]
+            for k, (there, back) in enumerate(maps[fold]):
+                errors[0, place, k] = _residual_norms(there.apply(a), b)
+                errors[1, place, k] = (
+                    errors[0, place, k]
+                    if back is None
+                    else _residual_norms(back.apply(b), a)
+                )
+    return errors

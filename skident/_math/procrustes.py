@@ -1,78 +1,36 @@
-r"""The best map between two sets of paired rows, in each group of transformations.
+"""The best map between two sets of paired rows, in each group of transformations."""
 
-Every map has the one form
-
-.. math:: T(x) = c \, (x - \mu_X) R + \mu_Y .
-
-For rigid maps and permutations the narrower side is padded with columns of zeros: with
-:math:`p` and :math:`q` columns, :math:`R` is :math:`p \times \max(p, q)`, the first
-rows of an orthogonal matrix, and :math:`\mu_Y` ends in zeros where :math:`p > q`.
-"""
-
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg
 
-_EPS = np.finfo(np.float64).eps
-
-
-class Motion(NamedTuple):
-    """A map ``scale * (X - source_mean) @ rotation + target_mean``.
-
-    Attributes
-    ----------
-    rotation : ndarray of shape (n_source, n_target)
-        ``n_target`` is the padded width for rigid maps and permutations.
-    scale : float
-        One factor for all coordinates.
-    source_mean : ndarray of shape (n_source,)
-        Mean of the source.
-    target_mean : ndarray of shape (n_target,)
-        Mean of the target, zero in padded columns.
-    reflection : bool
-        Whether the map between equal widths turns space inside out (determinant < 0).
-    unique : bool
-        Whether no other map of the group does equally well.
-    """
-
-    rotation: np.ndarray
-    scale: float
-    source_mean: np.ndarray
-    target_mean: np.ndarray
-    reflection: bool
-    unique: bool
-
-    def apply(self, X):
-        """Return the mapped rows."""
-        return self.scale * ((X - self.source_mean) @ self.rotation) + self.target_mean
-
-    def invert(self, Y):
-        """Return the rows whose map is nearest to ``Y``."""
-        back = np.linalg.pinv(self.rotation) / self.scale
-        return (Y - self.target_mean) @ back + self.source_mean
+from skident._math import assignment as matching
+from skident._math.affine import linear_from_sums, linear_map
+from skident._math.motion import (
+    EPS,
+    Motion,
+    determinant_is_negative,
+    exponent,
+    in_units,
+    pad_columns,
+    pair_rows,
+    powers_of_two,
+)
 
 
-def pad_columns(array, width):
-    """Return ``array`` with columns of zeros appended up to ``width``."""
-    missing = width - array.shape[1]
-    return np.pad(array, ((0, 0), (0, missing))) if missing > 0 else array
-
-
-def _centre(array):
-    array = np.asarray(array, dtype=np.float64)
-    mean = array.mean(axis=0)
-    return array - mean, mean
-
-
-def _determinant_is_negative(matrix):
-    square = matrix.shape[0] == matrix.shape[1]
-    return bool(square and np.linalg.slogdet(matrix)[0] < 0)
+def robust_svd(matrix, full_matrices=True):
+    """Return the singular value decomposition, by the slow driver if the fast fails."""
+    try:
+        return np.linalg.svd(matrix, full_matrices=full_matrices)
+    except np.linalg.LinAlgError:
+        return linalg.svd(matrix, full_matrices, lapack_driver="gesvd")
 
 
 def _nearest_orthogonal(matrix, sign=0):
     """Return the orthogonal factor; with ``sign``, of that determinant."""
-    U, _, Vt = linalg.svd(matrix, full_matrices=False)
+    U, _, Vt = robust_svd(matrix, full_matrices=False)
     if sign and sign * np.linalg.slogdet(U @ Vt)[0] < 0:
         U[:, -1] *= -1.0
     return U @ Vt
@@ -103,7 +61,7 @@ def orthogonal_factor(cross, real, noise, proper=False):
     unique : bool
     """
     p, m = cross.shape
-    U, singular, Vt = linalg.svd(cross)
+    U, singular, Vt = robust_svd(cross)
     rank = int(np.sum(singular > noise))
     strengths = singular.copy()
     R = U[:, :rank] @ Vt[:rank]
@@ -111,9 +69,9 @@ def orthogonal_factor(cross, real, noise, proper=False):
         U0, V0 = U[:, rank:], Vt[rank:].T
         sign = 0
         if proper and p == m:
-            sign = np.sign(np.linalg.det(U) * np.linalg.det(Vt))
+            sign = np.linalg.slogdet(U)[0] * np.linalg.slogdet(Vt)[0]
         R = R + U0 @ _nearest_orthogonal(U0.T @ np.eye(p, m) @ V0, sign) @ V0.T
-    elif proper and _determinant_is_negative(R):
+    elif proper and determinant_is_negative(R):
         R = R - 2.0 * np.outer(U[:, -1], Vt[p - 1])
         strengths[-1] *= -1.0
     if proper and p == m == real:
@@ -124,16 +82,32 @@ def orthogonal_factor(cross, real, noise, proper=False):
     return R, strengths, bool(unique)
 
 
-def _padded_cross(X, Y):
-    width = max(X.shape[1], Y.shape[1])
-    noise = 8 * _EPS * width * linalg.norm(X) * linalg.norm(Y)
-    return pad_columns(X.T @ Y, width), noise
+def _factor_in_span(X, Y, real, noise, proper):
+    """Return :func:`orthogonal_factor` of ``X.T @ Y`` where rows are few.
+
+    Outside the span of the rows of both sides the nearest to the identity is the
+    identity, so the problem is solved within that span.
+
+    Parameters
+    ----------
+    X, Y : ndarray of shape (n_samples, width)
+        Centred, padded to one width.
+    real, noise, proper
+        As for :func:`orthogonal_factor`.
+    """
+    basis = linalg.qr(np.concatenate([X, Y]).T, mode="economic")[0]
+    cross = (X @ basis).T @ (Y @ basis)
+    turn, strengths, unique = orthogonal_factor(cross, real, noise, proper)
+    turn[np.diag_indices_from(turn)] -= 1.0
+    R = (basis @ turn) @ basis.T
+    R[np.diag_indices_from(R)] += 1.0
+    return R, strengths, unique
 
 
-def rigid_map(X, Y, *, allow_reflection=True, scaling=False):
+def rigid_map(X, Y, *, weights=None, allow_reflection=True, scaling=False):
     r"""Find the rotation, translation and, if asked for, scale of least squared error.
 
-    .. math:: \min_{R' R = I, \mu, c} \; \sum_n \lVert c (x_n - \mu_X) R + \mu_Y
+    .. math:: \min_{R' R = I, \mu, c} \; \sum_n w_n \lVert c (x_n - \mu_X) R + \mu_Y
         - y_n \rVert^2
 
     Between unequal widths a reflection is a rotation of the wider space, so the
@@ -145,6 +119,8 @@ def rigid_map(X, Y, *, allow_reflection=True, scaling=False):
         Rows to move.
     Y : ndarray of shape (n_samples, n_target)
         Where each should go.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows.
     allow_reflection : bool
         Whether the determinant may be -1.
     scaling : bool
@@ -154,37 +130,62 @@ def rigid_map(X, Y, *, allow_reflection=True, scaling=False):
     -------
     Motion
     """
-    X, source_mean = _centre(X)
-    Y, target_mean = _centre(Y)
-    real = min(X.shape[1], Y.shape[1])
-    proper = not allow_reflection or X.shape[1] != Y.shape[1]
-    cross, noise = _padded_cross(X, Y)
-    R, strengths, unique = orthogonal_factor(cross, real, noise, proper)
-    size = np.vdot(X, X)
+    pair = pair_rows(X, Y, weights)
+    p, q = pair.X.shape[1], pair.Y.shape[1]
+    few = p >= q and 2 * len(pair.X) < p
+    motion = _rigid(
+        pair.sums(),
+        (pair.X, pad_columns(pair.Y, p)) if few else None,
+        allow_reflection=allow_reflection,
+        scaling=scaling,
+    )
+    if not scaling:
+        return motion
+    power = exponent(pair.unit_y) - exponent(pair.unit_x)
+    scale = in_units(np.float64(motion.scale), power)
+    return motion._replace(scale=float(scale))
+
+
+def rigid_from_sums(sums):
+    """Return :func:`rigid_map` with reflections and without scale from centred sums."""
+    return _rigid(sums, None, allow_reflection=True, scaling=False)
+
+
+def _rigid(sums, rows, *, allow_reflection, scaling):
+    p, q = sums.xy.shape
+    proper = not allow_reflection or p != q
+    if rows is None:
+        cross = pad_columns(sums.xy, p)
+        R, strengths, unique = orthogonal_factor(cross, min(p, q), sums.noise, proper)
+    else:
+        R, strengths, unique = _factor_in_span(*rows, min(p, q), sums.noise, proper)
+    size = sums.square_x.sum()
     # A scale of zero (nothing in common) would collapse the rows: then it stays 1.
     scale = float(strengths.sum() / size) if scaling and size > 0 else 1.0
     scale = scale if scale > 0 else 1.0
-    target_mean = np.pad(target_mean, (0, cross.shape[1] - target_mean.size))
-    reflection = _determinant_is_negative(R)
-    return Motion(R, scale, source_mean, target_mean, reflection, unique)
+    target_mean = np.pad(sums.mean_y, (0, R.shape[1] - q))
+    reflection = p == q and determinant_is_negative(R)
+    return Motion(R, scale, sums.mean_x, target_mean, reflection, unique)
 
 
-def error_gain(X, Y):
+def error_gain(sums):
     """Return what matching columns i and j takes off half the squared error."""
-    return X.T @ Y
+    return sums.xy
 
 
-def correlation_gain(X, Y):
+def correlation_gain(sums):
     """Return the correlation of columns i and j; 0 for constant columns."""
-    size = np.outer(linalg.norm(X, axis=0), linalg.norm(Y, axis=0))
-    return np.divide(X.T @ Y, size, out=np.zeros_like(size), where=size > 0)
+    size = np.outer(np.sqrt(sums.square_x), np.sqrt(sums.square_y))
+    return np.divide(sums.xy, size, out=np.zeros_like(size), where=size > 0)
 
 
 CRITERIA = {"error": error_gain, "correlation": correlation_gain}
 
 
-def permutation_map(X, Y, *, signed=True, criterion="error"):
-    r"""Match columns one to one, by an optimal assignment after centring.
+def permutation_map(
+    X, Y, *, weights=None, signed=True, criterion="error", assignment="auto"
+):
+    r"""Match columns one to one after centring.
 
     .. math:: \max_{\pi, s} \; \sum_j s_j \, g_{\pi(j) j}
 
@@ -197,112 +198,73 @@ def permutation_map(X, Y, *, signed=True, criterion="error"):
         Columns to reorder.
     Y : ndarray of shape (n_samples, n_target)
         Columns to match.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows.
     signed : bool
         Whether a column may change its sign.
     criterion : {"error", "correlation"}
         What is made best.
+    assignment : {"auto", "optimal", "greedy"}
+        See :mod:`skident._math.assignment`.
 
     Returns
     -------
     Motion
     """
-    X, source_mean = _centre(X)
-    Y, target_mean = _centre(Y)
-    p, q = X.shape[1], Y.shape[1]
+    pair = pair_rows(X, Y, weights)
+    if criterion == "correlation":
+        # Correlations know no units: columns of any size are brought to one.
+        X, Y = (Z / powers_of_two(np.abs(Z).max(axis=0)) for Z in (pair.X, pair.Y))
+        pair = pair._replace(X=X, Y=Y)
+    return permutation_from_sums(
+        pair.sums(), signed=signed, criterion=criterion, assignment=assignment
+    )
+
+
+def permutation_from_sums(sums, *, signed=True, criterion="error", assignment="auto"):
+    """Return :func:`permutation_map` from centred sums."""
+    p, q = sums.xy.shape
     width = max(p, q)
+    assignment = matching.choose_assignment(assignment, width)
     gain = np.zeros((width, width))
-    gain[:p, :q] = CRITERIA[criterion](X, Y)
+    gain[:p, :q] = CRITERIA[criterion](sums)
     worth = np.abs(gain) if signed else gain
-    noise = 8 * _EPS * width * max(np.abs(gain).max(), np.finfo(float).tiny)
-    columns = _assign(worth + noise * np.eye(width))
+    noise = 8 * EPS * width * max(np.abs(gain).max(), np.finfo(float).tiny)
+    columns = matching.assign(worth + noise * np.eye(width), assignment)
     rows = np.arange(width)
     signs = np.where(gain[rows, columns] < 0, -1.0, 1.0) if signed else np.ones(width)
     P = np.zeros((width, width))
     P[rows, columns] = signs
-    target_mean = np.pad(target_mean, (0, width - q))
-    reflection = p == q and _determinant_is_negative(P)
-    unique = _assignment_is_unique(worth, columns, (p, q), 4 * width * noise)
+    target_mean = np.pad(sums.mean_y, (0, width - q))
+    reflection = p == q and determinant_is_negative(P)
+    unique = matching.is_unique(worth, columns, (p, q), noise, assignment)
     if signed:
         used = (rows < p) & (columns < q)
         unique = unique and bool(np.all(worth[rows, columns][used] > noise))
-    return Motion(P[:p], 1.0, source_mean, target_mean, reflection, unique)
+    return Motion(P[:p], 1.0, sums.mean_x, target_mean, reflection, unique)
 
 
-def _assign(worth):
-    return optimize.linear_sum_assignment(worth, maximize=True)[1]
+class Group(NamedTuple):
+    """A group of transformations.
 
-
-def _assignment_is_unique(worth, columns, widths, handicap):
-    """Return whether the answer still wins after it is made slightly worse."""
-    rows = np.arange(len(columns))
-    trial = worth.copy()
-    trial[rows, columns] -= handicap
-    again = _assign(trial)
-    real = (rows < widths[0]) & ((columns < widths[1]) | (again < widths[1]))
-    return bool(np.array_equal(columns[real], again[real]))
-
-
-def linear_map(X, Y, *, alpha=0.0):
-    r"""Find the affine map of least squared error, with an optional ridge.
-
-    .. math:: \min_{B, b} \; \sum_n \lVert x_n B + b - y_n \rVert^2
-        + \alpha \lVert B \rVert^2
-
-    Without a ridge, where several maps fit equally well, it is the one that is smallest
-    on columns of unit variance.
-
-    Parameters
+    Attributes
     ----------
-    X : ndarray of shape (n_samples, n_source)
-        Rows to map.
-    Y : ndarray of shape (n_samples, n_target)
-        Where each should go.
-    alpha : float
-        Weight of the squared entries of the map, in squared units of ``X``.
-
-    Returns
-    -------
-    Motion
+    from_rows : callable
+        ``(X, Y, *, weights=None, **options)`` to the best :class:`Motion`.
+    from_sums : callable
+        The same from :class:`skident._math.motion.Sums`, without options.
+    orthogonal : bool
+        Whether maps keep distances, so that the best map back is the inverse and has
+        the same error.
     """
-    X, source_mean = _centre(X)
-    Y, target_mean = _centre(Y)
-    p = X.shape[1]
-    unit = np.ones(p)
-    if alpha == 0:
-        size = np.sqrt(np.mean(X**2, axis=0))
-        rounding = 8 * _EPS * np.abs(source_mean)
-        unit = np.where(size > rounding, size, np.inf)
-    Q, R = linalg.qr(X / unit, mode="economic", overwrite_a=True)
-    U, singular, Vt = linalg.svd(R, full_matrices=False)
-    kept = singular > _EPS * max(X.shape) * singular[0]
-    weights = np.divide(
-        singular, singular**2 + alpha, out=np.zeros_like(singular), where=kept
-    )
-    B = (Vt.T * weights) @ (U.T @ (Q.T @ Y)) / unit[:, None]
-    unique = alpha > 0 or int(kept.sum()) == p
-    reflection = _determinant_is_negative(B)
-    return Motion(B, 1.0, source_mean, target_mean, reflection, unique)
+
+    from_rows: Callable
+    from_sums: Callable
+    orthogonal: bool
 
 
 TRANSFORMATIONS = {
-    "permutation": permutation_map,
-    "rigid": rigid_map,
-    "linear": linear_map,
+    "permutation": Group(permutation_map, permutation_from_sums, True),
+    "rigid": Group(rigid_map, rigid_from_sums, True),
+    "linear": Group(linear_map, linear_from_sums, False),
 }
-
-
-def explained_variance(target, mapped):
-    """Return 1 - squared error / squared distance from the mean, over all columns.
-
-    1 if ``target`` is constant and met to rounding, 0 if constant and not met.
-    """
-    rounding = np.finfo(target.dtype).eps * np.abs(target).max()
-    target = target.astype(np.float64)
-    error = np.sum((target - mapped) ** 2)
-    # centred on a row first: the mean of equal rows is then exact
-    centred = target - target[0]
-    spread = np.sum((centred - centred.mean(axis=0)) ** 2)
-    rounding = float(rounding) ** 2 * target.size
-    if spread <= 4 * rounding:
-        return float(error <= 64 * rounding)
-    return float(1.0 - error / spread)

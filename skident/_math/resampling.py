@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# Resampled units: more change nothing but the time.
+MOST_UNITS = 50_000
+
 
 def fold_labels(codes, n_folds, rng):
     """Assign rows to folds of nearly equal size, keeping groups whole.
@@ -44,8 +47,39 @@ def fold_labels(codes, n_folds, rng):
     return fold[codes]
 
 
+def shuffled_places(codes, folds, rng):
+    """Return where each row stands in a random order of its fold, in [0, 1).
+
+    Rows of one group stand together. The rows below a bound are a random part of every
+    fold, and part of those below a larger bound.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_samples,)
+        Groups, 0 to the number of groups - 1.
+    folds : ndarray of int of shape (n_samples,)
+        Fold of each row, 0 to the number of folds - 1.
+    rng : Generator
+        Shuffles the groups.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    ranks = rng.permutation(codes.max() + 1)[codes]
+    order = np.lexsort((ranks, folds))
+    sizes = np.bincount(folds)
+    starts = np.cumsum(sizes) - sizes
+    places = np.empty(len(codes))
+    places[order] = np.arange(len(codes))
+    return (places - starts[folds]) / sizes[folds]
+
+
 def bootstrap_means(values, codes, n_resamples, rng):
     """Return means of the columns over resampled groups of rows.
+
+    More than ``MOST_UNITS`` groups are first joined at random into so many, which
+    leaves the variance of the mean what it is.
 
     Parameters
     ----------
@@ -62,6 +96,9 @@ def bootstrap_means(values, codes, n_resamples, rng):
     -------
     ndarray of shape (n_resamples, n_columns)
     """
+    n_groups = codes.max() + 1
+    if n_groups > MOST_UNITS:
+        codes = (rng.permutation(n_groups) % MOST_UNITS)[codes]
     sizes = np.bincount(codes).astype(float)
     sums = np.stack([np.bincount(codes, weights=column) for column in values.T], axis=1)
     means = np.empty((n_resamples, values.shape[1]))
@@ -78,15 +115,28 @@ def percentile_interval(draws, confidence_level):
     return np.moveaxis(np.quantile(draws, [tail, 1.0 - tail], axis=0), 0, -1)
 
 
-def paired_shuffle(labels, rng):
+def paired_shuffle(labels, rng, codes=None):
     """Return a permutation of the rows that swaps pairs within each label.
 
     A swap is its own inverse, so it breaks a pairing of two arrays in the same way
-    whichever of the two is permuted.
+    whichever of the two is permuted. No row changes places with one of its own group,
+    unless that group is more than half of its label.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Rows are swapped within these, 0 to the number of labels - 1.
+    rng : Generator
+        Draws the pairs.
+    codes : ndarray of int of shape (n_samples,), optional
+        Groups; each row its own if there are none.
     """
+    codes = np.arange(len(labels)) if codes is None else codes
+    places = shuffled_places(codes, labels, rng)
     permutation = np.arange(len(labels))
     for label in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == label))
+        rows = np.flatnonzero(labels == label)
+        rows = rows[np.argsort(places[rows])]
         half = len(rows) // 2
         first, second = rows[:half], rows[half : 2 * half]
         permutation[first], permutation[second] = second, first

@@ -2,114 +2,29 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
 
 from skident._compat import Interval, StrOptions, validate_params
 from skident._math import alignment, resampling
+from skident._math.diameters import DIAMETERS, diameters
+from skident._math.paired_rows import open_rows
+from skident._progress import progress_bar
 from skident._random import draw_seed, generator
-from skident._validation import (
-    as_group_codes,
-    as_rows,
-    check_finite,
-    check_same_length,
+from skident._validation import as_group_codes
+from skident.metrics._alignment_result import (
+    NOTHING,
+    AlignmentErrors,
+    extrapolated,
+    ica_efficiency,
 )
+from skident.metrics._crossfit import Comparison, Folds, Workers
+from skident.metrics._paired import match_rows
 
-_NOTHING = 1e-12
 # A rigid map this near to chance has found nothing that the two sides share.
 _CHANCE_LEVEL = 0.95
-_FOLDS, _CHANCE, _BOOTSTRAP = range(3)
-
-
-class AlignmentErrors(NamedTuple):
-    """Out-of-sample alignment errors, one entry a group of transformations.
-
-    Errors are mean distances between mapped and target rows in units of the target's
-    diameter: 0 is best, and `chance` is what unrelated rows give.
-
-    Attributes
-    ----------
-    transformations : tuple of str
-        Names of the groups; the order of the arrays below.
-    error : ndarray of shape (n_transformations,)
-        Mean of both directions.
-    interval : ndarray of shape (n_transformations, 2)
-        Bootstrap interval of ``error``: lower and upper end.
-    forward : ndarray of shape (n_transformations,)
-        Error of the map from the first argument to the second.
-    backward : ndarray of shape (n_transformations,)
-        Error of the map from the second argument to the first.
-    chance : ndarray of shape (n_transformations,)
-        ``error`` with the rows of one side permuted.
-    ica_efficiency : float or None
-        See :func:`ica_efficiency`; None without "permutation", "rigid" and "ica", and
-        where it has no meaning: a rigid map is within 5 % of chance, or is no better
-        than a permutation beyond its error (97.5 % of resamples).
-    ica_efficiency_interval : ndarray of shape (2,) or None
-        Its bootstrap interval.
-    diameter : str
-        Which diameter is the unit, "max" or "robust".
-    max_diameters : ndarray of shape (2,)
-        Largest distance between two rows of either argument, in its own units.
-    robust_diameters : ndarray of shape (2,)
-        Twice the 99th percentile of the distance from the mean.
-    n_samples : int
-        Number of rows.
-    """
-
-    transformations: tuple
-    error: np.ndarray
-    interval: np.ndarray
-    forward: np.ndarray
-    backward: np.ndarray
-    chance: np.ndarray
-    ica_efficiency: float | None
-    ica_efficiency_interval: np.ndarray | None
-    diameter: str
-    max_diameters: np.ndarray
-    robust_diameters: np.ndarray
-    n_samples: int
-
-    def to_dict(self):
-        """Return the table as columns.
-
-        Returns
-        -------
-        dict
-            "transformation", "error", "lower", "upper", "forward", "backward" and
-            "chance", one entry a transformation, as a data frame takes them.
-        """
-        return {
-            "transformation": list(self.transformations),
-            "error": self.error,
-            "lower": self.interval[:, 0],
-            "upper": self.interval[:, 1],
-            "forward": self.forward,
-            "backward": self.backward,
-            "chance": self.chance,
-        }
-
-    def __str__(self):
-        """Return a table of the errors and the ICA efficiency."""
-        lines = [f"{'':12}{'error':>7}  {'interval':^13}  {'chance':>6}"]
-        for k, name in enumerate(self.transformations):
-            low, high = self.interval[k]
-            lines.append(
-                f"{name:12}{self.error[k]:7.3f}  [{low:.3f}, {high:.3f}]"
-                f"{self.chance[k]:8.3f}"
-            )
-        if self.ica_efficiency is not None:
-            low, high = self.ica_efficiency_interval
-            lines.append(
-                f"ICA efficiency {self.ica_efficiency:.0%} [{low:.0%}, {high:.0%}]"
-            )
-        elif {"permutation", "rigid", "ica"} <= set(self.transformations):
-            lines.append("ICA efficiency not defined: a rigid map gains nothing")
-        lines.append(
-            f"unit: {self.diameter} diameter of the target; {self.n_samples} rows"
-        )
-        return "\n".join(lines)
+_FEWEST = 4
+_FOLDS, _CHANCE, _BOOTSTRAP, _ORDER = range(4)
 
 
 @validate_params(
@@ -121,7 +36,12 @@ class AlignmentErrors(NamedTuple):
         "groups": "no_validation",
         "n_resamples": [Interval(Integral, 1, None, closed="left")],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "diameter": [StrOptions(set(alignment.DIAMETERS))],
+        "diameter": [StrOptions(set(DIAMETERS))],
+        "train_fractions": ["array-like", None],
+        "max_samples": [Interval(Integral, 100, None, closed="left")],
+        "unmatched": [StrOptions({"raise", "drop"})],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -136,6 +56,11 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     n_resamples=1000,
     confidence_level=0.95,
     diameter="max",
+    train_fractions=(0.25, 0.5),
+    max_samples=30_000,
+    unmatched="raise",
+    n_jobs=None,
+    verbose=0,
     random_state=None,
 ):
     r"""Measure how far two representations of the same rows are apart.
@@ -152,7 +77,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     ----------
     Z1, Z2 : array-like of shape (n_samples, n_features)
         Representations of the same rows in the same order; the widths may differ (the
-        narrower is padded with columns of zeros).
+        narrower is padded with columns of zeros). Two pandas frames are joined by their
+        index, in the order of ``Z1``. Memory maps are read in blocks.
     transformations : sequence of str, default=("permutation", "rigid", "linear", "ica")
         Groups. "permutation": order and signs of columns, after centring; "rigid":
         rotation, reflection, translation; "linear": affine; "ica": each side is
@@ -161,7 +87,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     cv : int, default=5
         Number of folds.
     groups : array-like of shape (n_samples,), default=None
-        Rows that belong together: folds and resamples keep them together.
+        Rows that belong together: folds and resamples keep them together. A pandas
+        series is joined to ``Z1`` by index, all else follows the rows of ``Z1``.
     n_resamples : int, default=1000
         Number of bootstrap resamples of rows (or groups).
     confidence_level : float, default=0.95
@@ -169,9 +96,22 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     diameter : {"max", "robust"}, default="max"
         Unit of the errors: the largest distance between two rows of the target (found
         by farthest-point sweeps, a lower bound), or twice the 99th percentile of the
-        distance from the mean.
+        distance from the mean. Both are in the result.
+    train_fractions : sequence of float in (0, 1), default=(0.25, 0.5)
+        Parts of the training rows at which the learning curve is taken besides all of
+        them; parts of fewer than four rows a fold are left out. None, ``()``: no curve.
+    max_samples : int, default=30_000
+        Most rows on which ICA is solved, and most rows that chance and the learning
+        curve take, drawn at random. Maps are fitted and scored on all rows.
+    unmatched : {"raise", "drop"}, default="raise"
+        What becomes of ids that only one of two frames has: an error that names them,
+        or a warning that does, and the rows are left out.
+    n_jobs : int, default=None
+        Number of threads, as in joblib; any number gives the same result.
+    verbose : int, default=0
+        1 shows a progress bar.
     random_state : int, RandomState instance or None, default=None
-        Seed of folds, chance and resamples.
+        Seed of folds, chance, resamples, and of the rows drawn.
 
     Returns
     -------
@@ -183,8 +123,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     ------
     ValueError
         For NaN, infinity, sparse data, other numbers of rows, a constant argument,
-        fewer than ``max(4, cv)`` rows or than ``cv`` groups, or an unknown
-        transformation.
+        fewer than ``max(4, cv)`` rows or than ``cv`` groups, an unknown
+        transformation, or ids of frames that occur twice or on one side only.
 
     See Also
     --------
@@ -194,11 +134,24 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     Notes
     -----
     In sample and in mean square, permutation >= rigid >= linear; out of sample, with
-    few rows a dimension, a linear map fits noise and may come out worse.
+    few rows a dimension, a linear map fits noise and may come out worse: compare the
+    learning curve.
+
+    The best permutation and rigid map back are the inverse of those there, with the
+    same errors, so that ``forward`` and ``backward`` differ by the diameters alone.
+    Permutations are optimal up to 2000 columns, greedy beyond.
 
     The intervals treat the fitted maps as given. In chance, rows are swapped in
-    pairs within each fold. ICA is solved with "logcosh" to a gradient of 1e-3, far
-    below its sampling error.
+    pairs within each fold, never within a group where that can be. ICA is solved with
+    "logcosh" to a gradient of 1e-3 in at most 200 passes. Where rows times the square
+    of the width is above 1e8, half of the sampling error, 0.5 / sqrt(n_rows), will do
+    if that is larger, and above 5e8 fewer passes, down to 30; a warning says if they
+    were not enough. With more than ``max_samples`` training rows, folds share solutions
+    that saw none of their rows.
+
+    Time grows as n_samples times the square of the width, plus its cube once a fold and
+    size of training; nothing of size n_samples squared is made. Arrays are read in
+    blocks, in float64; large float32 ones (2 ** 24 numbers) are scored in float32.
 
     References
     ----------
@@ -217,44 +170,52 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     {'permutation': 0.08, 'rigid': 0.0, 'linear': 0.0, 'ica': 0.0}
     """
     _check_transformations(transformations)
-    Z1 = as_rows(Z1, name="Z1", min_samples=max(4, cv), one_column=True)
-    Z2 = as_rows(Z2, name="Z2", min_samples=max(4, cv), one_column=True)
-    check_same_length(Z1, Z2, names=("Z1", "Z2"))
+    fractions = _check_fractions(train_fractions)
+    Z1, Z2, groups = match_rows(
+        Z1, Z2, groups, unmatched=unmatched, min_samples=max(_FEWEST, cv)
+    )
     codes = as_group_codes(groups, len(Z1))
-    (Z1, unit1), (Z2, unit2) = _in_range(Z1), _in_range(Z2)
-    diameters = _diameters(Z1, Z2)
     seed = draw_seed(random_state)
-    folds = resampling.fold_labels(codes, cv, generator(seed, _FOLDS))
-    errors, sound = alignment.crossfitted_errors(Z1, Z2, transformations, folds)
+    labels = resampling.fold_labels(codes, cv, generator(seed, _FOLDS))
+    places = resampling.shuffled_places(codes, labels, generator(seed, _ORDER))
+    sides = open_rows(Z1), open_rows(Z2)
+    sizes = _sizes(sides)
+    with progress_bar(1, "alignment", verbose=verbose) as advance:
+        pair = Comparison(
+            sides, Folds(labels, places), transformations, max_samples,
+            Workers(n_jobs, advance),
+        )  # fmt: skip
+        errors, sound = pair.errors()
+        swap = resampling.paired_shuffle(
+            pair.few.labels, generator(seed, _CHANCE), codes[pair.few_rows]
+        )
+        chance = pair.chance(swap)
+        sizes_of_training, curve = pair.learning_curve(fractions)
     _warn_of_unsound(transformations, sound, Z1, Z2)
-    swapped = resampling.paired_shuffle(folds, generator(seed, _CHANCE))
-    chance, _ = alignment.crossfitted_errors(Z1, Z2[swapped], transformations, folds)
 
     # Errors of the map onto Z2 are in units of Z2, and the other way round.
-    unit = diameters[diameter][::-1, None]
-    rows = (errors / unit[:, None]).mean(axis=0)
+    unit = sizes[diameter][::-1, None]
+    rows = (errors[0] / unit[0] + errors[1] / unit[1]) / 2
     draws = resampling.bootstrap_means(
         rows, codes, n_resamples, generator(seed, _BOOTSTRAP)
     )
-    forward, backward = errors.mean(axis=1) / unit
-    chance = (chance.mean(axis=1) / unit).mean(axis=0)
-    efficiency = _efficiency(transformations, rows.mean(axis=0), draws, chance)
-    if efficiency[1] is not None:
-        efficiency = (
-            efficiency[0],
-            resampling.percentile_interval(efficiency[1], confidence_level),
-        )
+    means = errors.mean(axis=1)
+    error, chance = rows.mean(axis=0), (chance / unit).mean(axis=0)
+    train_sizes = np.append(sizes_of_training, pair.folds.training_size())
+    curve = np.array([*((point / unit).mean(axis=0) for point in curve), error])
     return AlignmentErrors(
         tuple(transformations),
-        rows.mean(axis=0),
+        error,
         resampling.percentile_interval(draws, confidence_level),
-        forward,
-        backward,
+        *means / unit,
         chance,
-        *efficiency,
+        *((means / sizes[kind][::-1, None]).mean(axis=0) for kind in DIAMETERS),
+        train_sizes,
+        curve,
+        *extrapolated(train_sizes, curve),
+        *_efficiency(transformations, error, draws, chance, confidence_level),
         diameter,
-        diameters["max"] * [unit1, unit2],
-        diameters["robust"] * [unit1, unit2],
+        *(sizes[kind] * [side.unit for side in sides] for kind in DIAMETERS),
         len(Z1),
     )
 
@@ -269,31 +230,25 @@ def _check_transformations(transformations):
         )
 
 
-def _in_range(Z):
-    """Return rows whose squares are in the range of floats, and the unit they are in.
-
-    Errors are ratios, so any unit serves; a power of two changes no digit.
-    """
-    largest = np.abs(Z).max()
-    if largest == 0.0 or 1e-15 < largest < 1e15:
-        return Z, 1.0
-    unit = 2.0 ** np.floor(np.log2(np.float64(largest)))
-    return Z / unit, unit
+def _check_fractions(fractions):
+    """Return parts of the training rows in ascending order."""
+    fractions = [] if fractions is None else list(fractions)
+    for value in fractions:
+        if not (isinstance(value, Real) and 0 < value < 1):
+            raise ValueError(f"train_fractions must be in (0, 1), got {value!r}.")
+    return sorted(set(fractions))
 
 
-def _diameters(Z1, Z2):
+def _sizes(sides):
     """Return both kinds of diameter of both sides; refuse constant ones."""
-    table = {
-        kind: np.array([measure(Z1), measure(Z2)])
-        for kind, measure in alignment.DIAMETERS.items()
-    }
-    for name, size, Z in zip(("Z1", "Z2"), table["max"], (Z1, Z2), strict=True):
-        if size == 0:
+    table = np.array([diameters(side) for side in sides])
+    for name, side, (largest, _) in zip(("Z1", "Z2"), sides, table, strict=True):
+        if largest == 0:
             raise ValueError(
-                f"All rows of {name} are equal (column 0 is {Z[0, 0]:g}): its "
+                f"All rows of {name} are equal (column 0 is {side.array[0, 0]:g}): its "
                 "diameter, the unit of the errors, is 0."
             )
-    return table
+    return dict(zip(DIAMETERS, table.T, strict=True))
 
 
 def _warn_of_unsound(transformations, sound, Z1, Z2):
@@ -309,59 +264,20 @@ def _warn_of_unsound(transformations, sound, Z1, Z2):
         )
 
 
-def _efficiency(transformations, means, draws, chance):
-    """Return the ICA efficiency and its resamples, or None twice: see Returns."""
+def _efficiency(transformations, means, draws, chance, confidence_level):
+    """Return the ICA efficiency and its interval, or twice None."""
     names = ("permutation", "rigid", "ica")
     if not set(names) <= set(transformations):
         return None, None
     columns = [list(transformations).index(name) for name in names]
     permutation, rigid, _ = columns
     gain = draws[:, permutation] - draws[:, rigid]
-    equal = abs(means[permutation] - means[rigid]) <= _NOTHING
+    equal = abs(means[permutation] - means[rigid]) <= NOTHING
     unsure = np.quantile(gain, 0.025) <= 0.0 and not equal
     if unsure or means[rigid] > _CHANCE_LEVEL * chance[rigid]:
         return None, None
-    return ica_efficiency(*means[columns]), ica_efficiency(*draws[:, columns].T)
-
-
-def ica_efficiency(permutation, rigid, ica):
-    r"""Return how much of the gain of a rigid map over a permutation ICA achieves.
-
-    .. math:: \frac{e_\mathrm{permutation} - e_\mathrm{ica}}
-        {e_\mathrm{permutation} - e_\mathrm{rigid}}
-
-    Parameters
-    ----------
-    permutation, rigid, ica : float or array-like
-        Alignment errors, as by :func:`alignment_errors`.
-
-    Returns
-    -------
-    float or ndarray
-        1 is best: as good as a supervised rigid map; 0: no better than the axes as they
-        are. Above 1 and below 0 are possible. Where a rigid map gains nothing (up to
-        1e-12), so that the ratio has no meaning: 1 if ICA loses nothing against the
-        permutation either, else 0.
-
-    Raises
-    ------
-    ValueError
-        For NaN or infinity.
-
-    Examples
-    --------
-    >>> from skident.metrics import ica_efficiency
-    >>> round(ica_efficiency(0.197, 0.109, 0.145), 2)
-    0.59
-    """
-    permutation, rigid, ica = (
-        np.asarray(value, dtype=float) for value in (permutation, rigid, ica)
+    resampled = ica_efficiency(*draws[:, columns].T)
+    return (
+        ica_efficiency(*means[columns]),
+        resampling.percentile_interval(resampled, confidence_level),
     )
-    for value in (permutation, rigid, ica):
-        check_finite(np.atleast_2d(value), name="errors")
-    gain = permutation - rigid
-    reached = permutation - ica
-    meaningless = gain <= _NOTHING
-    ratio = reached / np.where(meaningless, 1.0, gain)
-    ratio = np.where(meaningless, (reached >= -_NOTHING).astype(float), ratio)
-    return ratio if ratio.ndim else float(ratio)

@@ -1,0 +1,229 @@
+"""The table of alignment errors, and what follows from it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skident._validation import check_finite
+
+NOTHING = 1e-12
+# Rows are enough if no number of them would lower the error by more than this part.
+_ENOUGH = 0.05
+_ALL_BUT_EXACT = 1e-6
+
+
+class AlignmentErrors(NamedTuple):
+    """Out-of-sample alignment errors, one entry a group of transformations.
+
+    Errors are mean distances between mapped and target rows in units of the target's
+    diameter: 0 is best, and `chance` is what unrelated rows give.
+
+    Attributes
+    ----------
+    transformations : tuple of str
+        Names of the groups; the order of the arrays below.
+    error : ndarray of shape (n_transformations,)
+        Mean of both directions.
+    interval : ndarray of shape (n_transformations, 2)
+        Bootstrap interval of ``error``: lower and upper end.
+    forward : ndarray of shape (n_transformations,)
+        Error of the map from the first argument to the second.
+    backward : ndarray of shape (n_transformations,)
+        Error of the map from the second argument to the first.
+    chance : ndarray of shape (n_transformations,)
+        ``error`` with the rows of one side permuted.
+    max_error : ndarray of shape (n_transformations,)
+        ``error`` in units of the largest distance between two rows.
+    robust_error : ndarray of shape (n_transformations,)
+        ``error`` in units of the robust diameter.
+    train_sizes : ndarray of shape (n_sizes,)
+        Mean number of rows on which maps were fitted, ascending; the last is that of
+        ``error``.
+    learning_curve : ndarray of shape (n_sizes, n_transformations)
+        Error at each of them; the last row is ``error``.
+    expected_error : ndarray of shape (n_transformations,) or None
+        Estimate of the error with any number of rows: the last two points of the
+        learning curve continued along a + b / n_rows, and at most ``error``. None
+        without a learning curve.
+    enough_rows : ndarray of bool of shape (n_transformations,) or None
+        Whether ``expected_error`` is within 5 % of ``error``, or ``error`` below 1e-6.
+    ica_efficiency : float or None
+        See :func:`ica_efficiency`; None without "permutation", "rigid" and "ica", and
+        where it has no meaning: a rigid map is within 5 % of chance, or is no better
+        than a permutation beyond its error (97.5 % of resamples).
+    ica_efficiency_interval : ndarray of shape (2,) or None
+        Its bootstrap interval.
+    diameter : str
+        Which diameter is the unit, "max" or "robust".
+    max_diameters : ndarray of shape (2,)
+        Largest distance between two rows of either argument, in its own units.
+    robust_diameters : ndarray of shape (2,)
+        Twice the 99th percentile of the distance from the mean.
+    n_samples : int
+        Number of rows.
+    """
+
+    transformations: tuple
+    error: np.ndarray
+    interval: np.ndarray
+    forward: np.ndarray
+    backward: np.ndarray
+    chance: np.ndarray
+    max_error: np.ndarray
+    robust_error: np.ndarray
+    train_sizes: np.ndarray
+    learning_curve: np.ndarray
+    expected_error: np.ndarray | None
+    enough_rows: np.ndarray | None
+    ica_efficiency: float | None
+    ica_efficiency_interval: np.ndarray | None
+    diameter: str
+    max_diameters: np.ndarray
+    robust_diameters: np.ndarray
+    n_samples: int
+
+    def to_dict(self):
+        """Return the table as columns.
+
+        Returns
+        -------
+        dict
+            "transformation", "error", "lower", "upper", "forward", "backward",
+            "chance", "max_error", "robust_error" and, with a learning curve,
+            "expected_error" and "enough_rows", one entry a transformation, as a data
+            frame takes them.
+        """
+        columns = {
+            "transformation": list(self.transformations),
+            "error": self.error,
+            "lower": self.interval[:, 0],
+            "upper": self.interval[:, 1],
+            "forward": self.forward,
+            "backward": self.backward,
+            "chance": self.chance,
+            "max_error": self.max_error,
+            "robust_error": self.robust_error,
+        }
+        if self.expected_error is not None:
+            columns["expected_error"] = self.expected_error
+            columns["enough_rows"] = self.enough_rows
+        return columns
+
+    def curve_to_dict(self):
+        """Return the learning curve as columns.
+
+        Returns
+        -------
+        dict
+            "n_rows", the mean number of training rows, and one column of errors a
+            transformation, as a data frame takes them.
+        """
+        curves = zip(self.transformations, self.learning_curve.T, strict=True)
+        return {"n_rows": self.train_sizes, **dict(curves)}
+
+    def __str__(self):
+        """Return a table of the errors and the ICA efficiency."""
+        lines = [f"{'':12}{'error':>7}  {'interval':^13}  {'chance':>6}"]
+        for k, name in enumerate(self.transformations):
+            low, high = self.interval[k]
+            lines.append(
+                f"{name:12}{self.error[k]:7.3f}  [{low:.3f}, {high:.3f}]"
+                f"{self.chance[k]:8.3f}"
+            )
+        if self.ica_efficiency is not None:
+            low, high = self.ica_efficiency_interval
+            lines.append(
+                f"ICA efficiency {self.ica_efficiency:.0%} [{low:.0%}, {high:.0%}]"
+            )
+        elif {"permutation", "rigid", "ica"} <= set(self.transformations):
+            lines.append("ICA efficiency not defined: a rigid map gains nothing")
+        lines.append(
+            f"unit: {self.diameter} diameter of the target; {self.n_samples} rows"
+        )
+        if self.enough_rows is not None:
+            lines.append(self._verdict_on_rows())
+        return "\n".join(lines)
+
+    def _verdict_on_rows(self):
+        """Say which errors would fall with more rows."""
+        short = [
+            f"{name} {error:.3f} (to about {expected:.3f})"
+            for name, error, expected, enough in zip(
+                self.transformations,
+                self.error,
+                self.expected_error,
+                self.enough_rows,
+                strict=True,
+            )
+            if not enough
+        ]
+        if not short:
+            return "enough rows: errors change by less than 5 % with more"
+        return f"more rows would lower {', '.join(short)}"
+
+
+def extrapolated(sizes, curve):
+    """Return the errors expected with any number of rows, and whether rows suffice.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+        Ascending numbers of training rows.
+    curve : ndarray of shape (n_sizes, n_transformations)
+        Errors.
+
+    Returns
+    -------
+    expected : ndarray of shape (n_transformations,) or None
+        None for fewer than two sizes.
+    enough : ndarray of bool of shape (n_transformations,) or None
+    """
+    if len(sizes) < 2:
+        return None, None
+    gain = (curve[-2] - curve[-1]) * sizes[-2] / (sizes[-1] - sizes[-2])
+    expected = np.clip(curve[-1] - gain, 0.0, curve[-1])
+    small = curve[-1] <= _ALL_BUT_EXACT
+    return expected, small | (expected >= (1.0 - _ENOUGH) * curve[-1])
+
+
+def ica_efficiency(permutation, rigid, ica):
+    r"""Return how much of the gain of a rigid map over a permutation ICA achieves.
+
+    .. math:: \frac{e_\mathrm{permutation} - e_\mathrm{ica}}
+        {e_\mathrm{permutation} - e_\mathrm{rigid}}
+
+    Parameters
+    ----------
+    permutation, rigid, ica : float or array-like
+        Alignment errors, as by :func:`alignment_errors`.
+
+    Returns
+    -------
+    float or ndarray
+        1 is best: as good as a supervised rigid map; 0: no better than the axes as they
+        are. Above 1 and below 0 are possible. Where a rigid map gains nothing (up to
+        1e-12), so that the ratio has no meaning: 1 if ICA loses nothing against the
+        permutation either, else 0.
+
+    Raises
+    ------
+    ValueError
+        For NaN or infinity.
+
+    Examples
+    --------
+    >>> from skident.metrics import ica_efficiency
+    >>> round(ica_efficiency(0.197, 0.109, 0.145), 2)
+    0.59
+    """
+    permutation, rigid, ica = (
+        np.asarray(value, dtype=float) for value in (permutation, rigid, ica)
+    )
+    for value in (permutation, rigid, ica):
+        check_finite(np.atleast_2d(value), name="errors")
+    gain = permutation - rigid
+    reached = permutation - ica
+    meaningless = gain <= NOTHING
+    ratio = reached / np.where(meaningless, 1.0, gain)
+    ratio = np.where(meaningless, (reached >= -NOTHING).astype(float), ratio)
+    return ratio if ratio.ndim else float(ratio)
