@@ -163,7 +163,7 @@ def integrated_time(trace):
     covariance = np.fft.irfft(spectrum / len(trace), axis=0)[:n_sweeps]
     covariance /= (n_sweeps - np.arange(n_sweeps))[:, None]
     # A constant observable (rounding apart) says nothing.
-    moving = covariance[0] > 1e-20 * (1 + np.abs(trace).max(axis=(0, 1)) ** 2)
+    moving = covariance[0] > 1e-20 * np.abs(trace).max(axis=(0, 1)) ** 2
     if not moving.any():
         return 1.0, np.ones(1)
     rho = covariance[:, moving] / covariance[0, moving]
@@ -196,8 +196,8 @@ def settling_time(hot, cold):
     n_chains, n_sweeps, _ = hot.shape
     settled = np.concatenate([hot, cold])[:, n_sweeps // 2 :]
     mean, spread = settled.mean(axis=(0, 1)), settled.std(axis=(0, 1))
-    error = spread / math.sqrt(n_chains) + 1e-10 * (1 + np.abs(mean))
-    near = (np.abs(hot.mean(axis=0) - mean) < 2 * error).all(axis=1)
+    error = spread / math.sqrt(n_chains) + 1e-10 * np.abs(mean)
+    near = (np.abs(hot.mean(axis=0) - mean) <= 2 * error).all(axis=1)
     return int(near.argmax()) if near.any() else n_sweeps
 
 
@@ -218,7 +218,7 @@ def start_disagreement(hot, cold):
     both = np.concatenate([hot, cold])
     spread = both.std(axis=(0, 1))
     gap = np.abs(hot.mean(axis=(0, 1)) - cold.mean(axis=(0, 1)))
-    moving = spread > 1e-10 * (1 + np.abs(both).max(axis=(0, 1)))
+    moving = spread > 1e-10 * np.abs(both).max(axis=(0, 1))
     return float((gap[moving] / spread[moving]).max(initial=0.0))
 
 

@@ -87,6 +87,21 @@ def test_constant_observable_says_nothing():
     assert integrated_time(np.full((4, 100, 1), 0.3))[0] == 1.0
 
 
+def test_no_time_depends_on_the_unit_of_energy():
+    rng = np.random.default_rng(0)
+    hot, cold = rng.normal(size=(2, 8, 400, 2)).cumsum(axis=2)
+    hot[:, :50] += 5
+    expected = [
+        integrated_time(hot)[0], start_disagreement(hot, cold), settling_time(hot, cold)
+    ]  # fmt: skip
+    for unit in (2.0**-300, 2.0**300):
+        scaled = hot * unit, cold * unit
+        assert [
+            integrated_time(scaled[0])[0], start_disagreement(*scaled),
+            settling_time(*scaled),
+        ] == expected  # fmt: skip
+
+
 def test_disagreement_of_starts_is_in_standard_deviations():
     rng = np.random.default_rng(0)
     hot, cold = rng.normal(size=(2, 8, 500, 2))

@@ -230,6 +230,12 @@ def test_bad_spin_values_are_named(generate_spins, spin_values, message):
         generate_spins(4, spin_values=spin_values)
 
 
+def test_numpy_numbers_are_taken_for_what_they_are(generate):
+    narrow, _ = generate(5, temperature=np.float32(2.5), random_state=np.int64(0))
+    wide, _ = generate(5, random_state=0)
+    np.testing.assert_array_equal(narrow, wide)
+
+
 @pytest.mark.parametrize("n_samples", [0, -2, 2.5, None])
 def test_bad_number_of_samples_is_named(generate, n_samples):
     with pytest.raises(ValueError, match="'n_samples' parameter"):
