@@ -107,8 +107,8 @@ def own_tau(n_samples=64):
     return tau
 
 
-def line(what, ours, theirs, unit, target):
-    ratio = "" if theirs is None else f"{ours / theirs:8.1f}"
+def line(what, ours, theirs, unit, target, less=False):
+    ratio = "" if theirs is None else f"{theirs / ours if less else ours / theirs:8.1f}"
     peers = "" if theirs is None else f"{theirs:12.4g}"
     print(f"{what:46}{ours:12.4g}{peers:>12}{ratio:>8}  {unit:22} {target}", flush=True)
 

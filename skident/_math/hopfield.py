@@ -117,7 +117,11 @@ class Moments(NamedTuple):
 
 def check_patterns(patterns):
     """Return the patterns as int8, or say which entry is wrong."""
+    if np.ma.is_masked(patterns):
+        raise ValueError("patterns has masked entries: fill or remove them.")
     patterns = np.asarray(patterns)
+    if patterns.dtype.kind not in "buif":
+        raise ValueError(f"patterns must be real numbers, got type {patterns.dtype}.")
     if patterns.ndim != 2 or 0 in patterns.shape:
         raise ValueError(
             f"patterns must have shape (n_patterns, n_sites), got {patterns.shape}."
@@ -126,8 +130,8 @@ def check_patterns(patterns):
     if len(wrong):
         row, column = wrong[0]
         raise ValueError(
-            f"patterns must hold -1 and 1 only, got {patterns[row, column]!r} in row "
-            f"{row}, column {column}."
+            "patterns must hold -1 and 1 only, got "
+            f"{float(patterns[row, column])!r} in row {row}, column {column}."
         )
     return patterns.astype(np.int8)
 

@@ -39,7 +39,7 @@ from skident.datasets._pilot import (
 _SMALL_ESS = 0.1
 
 # Bounds what is held beside the output.
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20
 
 SPIN_VALUES = ((-1, 1), (0, 1))
 
@@ -148,7 +148,7 @@ def sample_chains(
     seed = draw_seed(random_state)
     pilot = run_pilot(chains, seed, n_jobs=n_jobs)
     if pilot.trouble:
-        warnings.warn(pilot.trouble, ConvergenceWarning, stacklevel=4)
+        warnings.warn(pilot.trouble, ConvergenceWarning, stacklevel=5)
     if spacing == "auto":
         spacing = math.ceil(pilot.tau_int)
     ess = effective_size(n_samples, pilot.autocorrelation, draws_per_chain, spacing)
@@ -159,7 +159,7 @@ def sample_chains(
             f"autocorrelation time is {pilot.tau_int:.3g} sweeps): take a larger "
             "spacing or fewer draws per chain.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     sweeps = pilot.burn_in + (draws_per_chain - 1) * spacing
     with stopping() as running:
@@ -216,7 +216,14 @@ def check_spin_values(spin_values):
 def check_out(out, shape, dtype):
     """Return the array to write to: ``out`` if it fits, a new one if it is None."""
     if out is None:
-        return np.empty(shape, dtype)
+        try:
+            return np.empty(shape, dtype)
+        except (MemoryError, ValueError) as error:
+            size = math.prod(shape) * np.dtype(dtype).itemsize / 2**30
+            raise MemoryError(
+                f"X of shape {shape} takes {size:.3g} GiB: ask for fewer samples, or "
+                "pass a memory map as out."
+            ) from error
     if out.shape != shape or out.dtype != dtype:
         raise ValueError(
             f"out must have shape {shape} and dtype {np.dtype(dtype)}, got shape "

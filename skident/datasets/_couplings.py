@@ -182,6 +182,8 @@ def check_couplings(couplings, name="couplings"):
     ValueError
         Naming the first entry that is wrong.
     """
+    if np.ma.is_masked(couplings):
+        raise ValueError(f"{name} has masked entries: fill or remove them.")
     if not sparse.issparse(couplings):
         couplings = np.asarray(couplings)
     if couplings.dtype.kind not in "buif":

@@ -15,7 +15,7 @@ from skident.exact._curie_weiss import log_up_weights
 @validate_params(
     {
         **SPINS,
-        "n_sites": [Interval(Integral, 1, None, closed="left")],
+        "n_sites": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "field": [Interval(Real, -1e100, 1e100, closed="both")],
     },
     prefer_skip_nested_validation=True,

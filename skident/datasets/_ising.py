@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from skident._compat import Interval, StrOptions, validate_params
 from skident.datasets._chains import CHAINS, SPINS, sample_chains, sample_exact
 from skident.datasets._ising_chains import (
+    HOT,
     HeatBathChains,
     SwendsenWangChains,
     WolffChains,
@@ -22,10 +23,6 @@ _CHAINS = {
     "heat-bath": HeatBathChains,
 }
 
-# Hotter than this, in units of |coupling| and by dimension, correlations are so short
-# that single spins in 64 lanes beat clusters (the critical temperatures are 2.269 on
-# the square lattice and 4.512 on the cubic one).
-_HOT = {1: 2.0, 2: 2.8, 3: 5.4}
 # Bytes of the table of an exact method that is set up within a second or so.
 _NARROW = 2**25
 
@@ -130,7 +127,8 @@ def make_ising(
         - ``energies`` (n_samples,), the total H; ``order_parameter``, which is y;
         - ``tau_int``, the integrated autocorrelation time :math:`1 + 2 \sum_t \rho(t)`
           in sweeps; ``burn_in`` and ``spacing`` in sweeps;
-        - ``ess``, the number of independent samples that these are worth;
+        - ``ess``, the number of independent samples that these are worth, for energy
+          and (absolute, without a field) order parameter;
         - ``acceptance``, the share of proposals accepted (1 if none are made);
         - ``start_disagreement``: by how many standard deviations pilot chains from a
           random and from an ordered start differ (0.1 is noise, 2 the most).
@@ -163,7 +161,9 @@ def make_ising(
     - "heat-bath" redraws one spin after the other, in the order of the sites.
 
     A chain starts at random, as symmetric as H, so that without a field a state and its
-    reverse are equally likely. Pilot chains with random numbers of their own, half of
+    reverse are equally likely. With clusters, and with single spins where they would
+    leave stripes (not frustrated, and colder than hot as above), the start includes 24
+    Swendsen-Wang updates. Pilot chains with random numbers of their own, half of
     them from an ordered start, choose the burn-in: as long as random starts take to
     settle, and eight times the autocorrelation time, of energy and (absolute, without a
     field) order parameter.
@@ -209,5 +209,5 @@ def _choose(shape, temperature, field, coupling, periodic):
         return "exact"
     frustrated = coupling < 0 and periodic and any(n > 1 and n % 2 for n in shape)
     dimension = sum(n > 1 for n in shape)
-    hot = temperature >= _HOT[dimension] * abs(coupling)
+    hot = temperature >= HOT[dimension] * abs(coupling)
     return "multispin" if frustrated or hot else "swendsen-wang"

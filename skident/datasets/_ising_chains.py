@@ -30,6 +30,12 @@ _SETTLING = 24
 _CRITICAL = ((1.0, 1.0), (1.0, 1.0), (math.sqrt(2) - 1, 1.75), (0.218095, 1.2372))
 
 
+# Hotter than this, in units of |coupling| and by the number of axes, correlations are
+# so short that single spins in 64 lanes beat clusters (the critical temperatures are
+# 2.269 on the square lattice and 4.512 on the cubic one).
+HOT = (2.0, 2.0, 2.8, 5.4)
+
+
 class _Model(NamedTuple):
     """H = -coupling sum_<ij> s_i s_j - field sum_i s_i, at inverse temperature beta."""
 
@@ -39,7 +45,7 @@ class _Model(NamedTuple):
     field: float
 
 
-class _IsingChains(_Model):
+class IsingChains(_Model):
     """What the methods share; a state is a tuple of streams, spins and what else."""
 
     lanes = bundle = 1
@@ -78,6 +84,24 @@ class _IsingChains(_Model):
         """The energy of turning a spin against the field, in k_B T."""
         return 2 * self.beta * self.field
 
+    @cached_property
+    def has_stripes(self):
+        """Whether domains that single spins can hardly move may be left by the start.
+
+        They may in the ordered phase, and near it, of a lattice where all bonds can be
+        satisfied.
+        """
+        first, second = self.graph.staggering[self.graph.bonds.T]
+        satisfiable = (first * second * self.coupling > 0).all()
+        cold = self.beta * abs(self.coupling) * HOT[self.n_axes] > 1
+        return bool(satisfiable and cold)
+
+    @property
+    def n_axes(self):
+        """Axes along which there is more than one site."""
+        corners = (*self.graph.sides, self.n_sites)
+        return sum(inner < outer for inner, outer in pairwise(corners))
+
     def start(self, key, first, n_chains, cold):
         """Return the state of chains ``first``, ``first`` + 1, ..."""
         states = np.empty((n_chains, 4), np.uint64)
@@ -111,11 +135,21 @@ class _IsingChains(_Model):
         return totals
 
 
-class HeatBathChains(_IsingChains):
-    """Single spins, redrawn in the order of the sites; a sweep redraws them all."""
+class HeatBathChains(IsingChains):
+    """Single spins, redrawn in the order of the sites; a sweep redraws them all.
+
+    Where single spins would leave stripes, a random start is that of
+    :class:`SwendsenWangChains`.
+    """
 
     method = "heat-bath"
     update_ns = _HEAT_BATH_NS
+
+    def start(self, key, first, n_chains, cold):
+        """Return the state of chains ``first``, ``first`` + 1, ..."""
+        if self.has_stripes:
+            return SwendsenWangChains(*self).start(key, first, n_chains, cold)
+        return super().start(key, first, n_chains, cold)
 
     @cached_property
     def limits(self):
@@ -132,7 +166,7 @@ class HeatBathChains(_IsingChains):
         advance_heat_bath(n_sweeps, self.graph.neighbours, self.limits, *state)
 
 
-class SwendsenWangChains(_IsingChains):
+class SwendsenWangChains(IsingChains):
     """Clusters that cover the lattice; a sweep draws and turns them all.
 
     A random start is followed by 24 updates, which belong to the start.
@@ -158,7 +192,7 @@ class SwendsenWangChains(_IsingChains):
         )  # fmt: skip
 
 
-class WolffChains(_IsingChains):
+class WolffChains(IsingChains):
     """Single clusters, grown from random sites.
 
     A sweep is a fixed number of cluster updates, about as many as visit n_sites sites,
@@ -183,18 +217,12 @@ class WolffChains(_IsingChains):
         In a field a cluster of parallel spins turns with probability exp(-|push|) a
         site, so that larger ones than 1 + 1 / |push| rarely do.
         """
-        critical, gamma = _CRITICAL[self._n_axes]
+        critical, gamma = _CRITICAL[self.n_axes]
         t = math.tanh(self.beta * abs(self.coupling))
         share = max(0.0, 1 - t / critical) ** gamma
         if self.coupling > 0 and self.field != 0:
             share = max(share, 1 - 1 / (1 + abs(self.push)))
         return max(1, math.ceil(self.n_sites * share))
-
-    @property
-    def _n_axes(self):
-        """Axes along which there is more than one site."""
-        corners = (*self.graph.sides, self.n_sites)
-        return sum(inner < outer for inner, outer in pairwise(corners))
 
     def start(self, key, first, n_chains, cold):
         """Return the state of chains ``first``, ``first`` + 1, ..."""

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Beyond, the tables of bonds and neighbours take several GiB.
+_MOST_SITES = 2**26
+
 
 class Lattice(NamedTuple):
     """Bonds (n_bonds, 2), neighbours (n_sites, 2 n_axes), signs (n_sites,).
@@ -28,6 +31,12 @@ def lattice(shape, periodic, coupling):
     A neighbour that is missing has the number n_sites.
     """
     n_sites = math.prod(shape)
+    if n_sites > _MOST_SITES:
+        raise ValueError(
+            f"A lattice of shape={shape} has {n_sites:.2g} sites, whose bonds alone "
+            f"take {n_sites * len(shape) * 24 / 2**30:.0f} GiB: at most {_MOST_SITES} "
+            "sites are allowed."
+        )
     sites = np.arange(n_sites, dtype=np.int32).reshape(shape)
     ahead, behind = [], []
     for axis in range(len(shape)):

@@ -19,7 +19,7 @@ from skident._kernels.multispin import (
     start,
 )
 from skident._kernels.vectors import WIDTH
-from skident.datasets._ising_chains import _IsingChains
+from skident.datasets._ising_chains import IsingChains, SwendsenWangChains
 
 # Rough time of an update of a spin, in nanoseconds, and for blocks of 512 chains that
 # of a random bit of every chain and of an extra flip.
@@ -30,6 +30,8 @@ _MOST_BITS = 20
 _NEUTRAL = 0.5
 _LAZY = 1 - 2.0**-LAZY_BITS
 
+# Sets the streams of clusters apart from those of words.
+_SETTLING_KEY = np.uint64(0x9FB21C651E98DF25)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -126,8 +128,11 @@ def _left_over(p, n_bits):
     return np.divide(p - t, 1 - t, out=np.zeros_like(p), where=t < 1)
 
 
-class MultispinChains(_IsingChains):
+class MultispinChains(IsingChains):
     """Metropolis updates of single spins, in the order of the sites.
+
+    Where single spins would leave stripes, a random start is that of
+    :class:`skident.datasets._ising_chains.SwendsenWangChains`.
 
     A state is a tuple: random states (n_blocks, 4, 8), spins (n_blocks, n_sites + 2,
     8), gaps and numbers of flips (n_blocks, 8) of blocks of 512 chains, and the number
@@ -187,7 +192,21 @@ class MultispinChains(_IsingChains):
             states, spins, gaps,
         )  # fmt: skip
         flips[:] = 0
+        if self.has_stripes and not cold:
+            self._settle(key, first, -(-n_chains // LANES), spins)
         return states, spins, gaps, flips.view(np.uint64), np.array([n_chains, 0])
+
+    def _settle(self, key, first, n_words, spins):
+        """Start the chains of some words as those of :class:`SwendsenWangChains`."""
+        clusters = SwendsenWangChains(*self)
+        for word in range(n_words):
+            _, rows = clusters.start(
+                np.uint64(key) ^ _SETTLING_KEY, first + word * LANES, LANES, False
+            )
+            up = np.ascontiguousarray(rows.T) > 0
+            bits = np.packbits(up, axis=1, bitorder="little")
+            block, place = divmod(word, WIDTH)
+            spins[block, : self.n_sites, place] = bits.view("<u8")[:, 0]
 
     def advance(self, state, n_sweeps):
         """Advance by some sweeps, in place."""

@@ -20,6 +20,8 @@ _PILOT_GROWTH = 4
 _PILOT_TIMES = 40
 # Time after which a pilot stops growing.
 _PILOT_NS = 4e9
+# About what it takes to observe chains after each sweep, besides 1 ns a site.
+_OBSERVE_NS = 5e4
 _BURN_IN_TIMES = 8
 _BURN_IN_LEAST = 16
 # In standard deviations. Noise is about 0.1 in a pilot of 40 autocorrelation times.
@@ -81,7 +83,8 @@ def stopping():
 
 def _measured(chains, seed, n_jobs, running):
     n_each = chains.lanes * math.ceil(_PILOT_CHAINS / 2 / chains.lanes)
-    longest = _PILOT_NS / (2 * _run(chains, n_each) * chains.sweep_ns)
+    sweep_ns = _run(chains, n_each) * chains.sweep_ns + n_each * chains.n_sites
+    longest = _PILOT_NS / (2 * (sweep_ns + _OBSERVE_NS))
     longest = max(_PILOT_GROWTH * _PILOT_START, longest)
     n_sweeps = _PILOT_START
     while True:

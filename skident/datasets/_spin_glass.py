@@ -200,6 +200,8 @@ def make_spin_glass(
 
 def _check_field(field, n_sites):
     """Return the field of each site, or raise a ``ValueError``."""
+    if np.ma.is_masked(field):
+        raise ValueError("field has masked entries: fill or remove them.")
     array = np.asarray(field)
     if array.dtype.kind not in "buif" or array.shape not in ((), (n_sites,)):
         raise ValueError(

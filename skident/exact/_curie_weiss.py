@@ -137,7 +137,7 @@ def curie_weiss(n_sites, temperature, field=0.0):
         susceptibility=float(n_sites * square),
         binder=float(1 - (p @ m**4) / (3 * square**2)),
         energy=float(energy / n_sites),
-        free_energy=-math.inf if beta == 0 else float(-temperature * log_z),
+        free_energy=-math.inf if beta == 0 else _free_energy(log_z, beta, n_sites),
         entropy=float(entropy),
         total_correlation=max(0.0, float(n_sites * single - entropy)),
         bipartite_information=_half_cut_information(n_sites, log_p),
@@ -146,10 +146,20 @@ def curie_weiss(n_sites, temperature, field=0.0):
     )
 
 
+def _free_energy(log_z, beta, n_sites):
+    """Return -T ln Z of energies that count from -n_sites / 2."""
+    return float(-log_z / beta - n_sites / 2)
+
+
 def log_up_weights(n_sites, beta, field):
-    """Log of the Boltzmann weight of all states with k spins up, k = 0..n_sites."""
+    """Log of the Boltzmann weight of all states with k spins up, k = 0..n_sites.
+
+    Energies count from that of aligned spins without a field, -n_sites / 2, so that
+    the field is not lost beside it however cold it is.
+    """
     M = 2.0 * np.arange(n_sites + 1) - n_sites
-    return _log_binomials(n_sites) + beta * (M**2 / (2 * n_sites) + field * M)
+    above = (n_sites - M) * (n_sites + M) / (2 * n_sites)
+    return _log_binomials(n_sites) - beta * above + beta * field * M
 
 
 def _log_binomials(n):

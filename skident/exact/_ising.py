@@ -232,11 +232,12 @@ def _torus(sides, temperature, _, coupling):
 
 def check_shape(shape):
     """Return the sides as a tuple of ints, or raise a ``ValueError``."""
-    sides = (shape,) if isinstance(shape, Integral) else tuple(shape)
+    sides = (shape,) if np.ndim(shape) == 0 else tuple(shape)
     whole = all(isinstance(n, Integral) and n >= 1 for n in sides)
+    sides = tuple(map(int, sides)) if whole else sides
     if not whole or not 1 <= len(sides) <= 3 or math.prod(sides) >= 2**31:
         raise ValueError(
             "shape must be one to three ints, each at least 1, with fewer than 2**31 "
             f"sites; got {shape!r}."
         )
-    return tuple(int(n) for n in sides)
+    return sides

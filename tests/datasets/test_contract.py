@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skident.datasets import (
+    lattice_graph,
     make_curie_weiss,
     make_hopfield,
     make_ising,
@@ -230,10 +231,45 @@ def test_bad_spin_values_are_named(generate_spins, spin_values, message):
         generate_spins(4, spin_values=spin_values)
 
 
-def test_numpy_numbers_are_taken_for_what_they_are(generate):
-    narrow, _ = generate(5, temperature=np.float32(2.5), random_state=np.int64(0))
-    wide, _ = generate(5, random_state=0)
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble])
+def test_numpy_numbers_are_taken_for_what_they_are(generate, kind):
+    narrow, _ = generate(
+        np.int8(100), temperature=kind(2.5), n_jobs=np.int8(1), random_state=np.int16(7)
+    )
+    wide, _ = generate(100, random_state=7)
     np.testing.assert_array_equal(narrow, wide)
+
+
+def test_narrow_integers_do_not_wrap():
+    wide, _ = make_curie_weiss(50, 100, temperature=0.9, random_state=0)
+    narrow, _ = make_curie_weiss(50, np.int8(100), temperature=0.9, random_state=0)
+    np.testing.assert_array_equal(narrow, wide)
+    options = {"temperature": 5.0, "method": "multispin", "random_state": 0}
+    wide, _ = make_ising(600, (3, 3), draws_per_chain=4, spacing=100, **options)
+    narrow, _ = make_ising(
+        600, np.array([3, 3], np.int8), draws_per_chain=np.int8(4),
+        spacing=np.int8(100), **options,
+    )  # fmt: skip
+    np.testing.assert_array_equal(narrow, wide)
+    assert lattice_graph((np.int8(100), np.int8(100))).shape == (10_000, 10_000)
+
+
+def test_huge_requests_are_refused_with_their_size(generate):
+    with pytest.raises(MemoryError, match=r"takes .* GiB: ask for fewer samples"):
+        generate(10**15)
+
+
+@pytest.mark.parametrize("name", ["patterns", "couplings", "field"])
+def test_masked_entries_are_refused(name):
+    values = {
+        "patterns": make_patterns(2, 5, random_state=0), "couplings": np.zeros((5, 5)),
+        "field": np.zeros(5),
+    }  # fmt: skip
+    values[name] = np.ma.masked_array(values[name])
+    values[name].mask = np.arange(values[name].size).reshape(values[name].shape) == 3
+    with pytest.raises(ValueError, match=f"{name} has masked entries"):
+        make_hopfield(2, values["patterns"], temperature=1.0)
+        make_spin_glass(2, values["couplings"], field=values["field"], temperature=1.0)
 
 
 @pytest.mark.parametrize("n_samples", [0, -2, 2.5, None])

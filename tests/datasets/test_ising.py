@@ -3,6 +3,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skident.datasets import make_ising
+from skident.exact import ising
 
 METHODS = ["exact", "heat-bath", "multispin", "swendsen-wang", "wolff"]
 
@@ -116,6 +117,35 @@ def test_cold_limit(method):
     assert (m == 1).all()
 
 
+@pytest.mark.parametrize("method", ["heat-bath", "multispin"])
+@pytest.mark.parametrize(
+    "shape, temperature, field, coupling",
+    [
+        ((4, 4), 0.9, 0.0, 1.0),
+        ((8, 8), 1.0, 0.05, 1.0),
+        ((8, 8), 1.2, 0.0, -1.0),
+        ((8, 8), 1.5, 0.0, 1.0),
+        ((3, 4, 4), 2.0, 0.0, 1.0),
+    ],
+)
+def test_cold_single_spins_leave_no_stripes(
+    method, shape, temperature, field, coupling
+):
+    model = {"temperature": temperature, "field": field, "coupling": coupling}
+    *_, info = make_ising(
+        4000, shape, method=method, return_info=True, random_state=0, **model
+    )
+    truth = ising(shape, **model).energy * np.prod(shape)
+    # A stripe costs more than the spread; where no draw is excited, 1 / n bounds it.
+    error = max(info.energies.std(), 1.0) / np.sqrt(4000)
+    assert abs(info.energies.mean() - truth) < 5.5 * error
+
+
+def test_large_lattices_are_refused_with_their_size():
+    with pytest.raises(ValueError, match=r"9e\+08 sites, .* take 40 GiB"):
+        make_ising(2, (30_000, 30_000), temperature=1.0)
+
+
 def test_slow_mixing_is_said(monkeypatch):
     monkeypatch.setattr("skident.datasets._pilot._PILOT_NS", 1e8)
     # Single spins do not cross between the two cold states: their chains stay apart.
@@ -130,6 +160,7 @@ def test_slow_mixing_is_said(monkeypatch):
     "changes, name",
     [
         ({"shape": (2, 0)}, "shape"),
+        ({"shape": np.array(2.5)}, "shape must be one to three ints"),
         ({"shape": "ab"}, "shape"),
         ({"coupling": np.nan}, "coupling"),
         ({"field": np.inf}, "field"),

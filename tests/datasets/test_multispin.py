@@ -196,7 +196,7 @@ def test_one_sweep_at_infinite_temperature_forgets_the_start(shape, assert_boltz
 
 @pytest.mark.parametrize("coupling", [1.0, -1.0])
 def test_starts_are_symmetric(coupling, assert_boltzmann):
-    model = ((2, 3), False, coupling, 0.0, 1.0)
+    model = ((2, 3), False, coupling, 0.0, 3.0)
     chains, state = draw(model, 20_000, 8, n_sweeps=0)
     assert_boltzmann(chains.read(state)[0], lambda s: 0.0, 1.0)
     chains, state = draw(model, 20_000, 8, n_sweeps=0, cold=True)

@@ -165,3 +165,9 @@ def test_cold_half_cut_information_is_one_bit(n_sites, temperature):
 def test_field_beyond_the_range_is_refused():
     with pytest.raises(ValueError, match="'field' parameter"):
         curie_weiss(7, 1.0, 1e300)
+
+
+def test_a_weak_field_is_seen_however_cold():
+    assert curie_weiss(64, 1e-20, 1e-18).magnetization == 1.0
+    assert curie_weiss(64, 1e-20, 1e-22).magnetization == pytest.approx(np.tanh(0.64))
+    assert curie_weiss(64, 1e-20).magnetization == pytest.approx(0, abs=1e-12)

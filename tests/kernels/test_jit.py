@@ -1,6 +1,7 @@
 """A kernel must load where nothing can be cached: read-only install, no home."""
 
 import ctypes
+import importlib
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -89,14 +91,56 @@ def test_an_unguarded_cache_fails_there(run_there):
     assert "cannot cache function" in done.stderr
 
 
-def test_kernels_release_the_lock_and_are_serial():
-    from skident._kernels.streams import next_uint64
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="drops a Linux capability")
+def test_every_sampler_works_where_nothing_can_be_written(run_there):
+    script = """
+        import numpy as np
+        from skident.datasets import (
+            make_curie_weiss, make_hopfield, make_ising, make_maier_saupe,
+            make_patterns, make_spin_glass,
+        )
 
-    options = next_uint64.targetoptions
-    assert options["nogil"]
-    assert not options.get("parallel", False)
-    # Lazy: a signature exists only once a kernel has been called.
-    assert not next_uint64.py_func.__module__.startswith("numba")
+        patterns = make_patterns(3, 70, random_state=0)
+        links = np.diag(np.ones(5), 1)
+        draws = [
+            make_curie_weiss(2, 6, temperature=1.0, random_state=0),
+            *(make_hopfield(2, patterns, temperature=0.8, method=m, random_state=0)
+              for m in ("exact", "tempering")),
+            *(make_ising(2, (3, 4), temperature=2.5, method=m, random_state=0)
+              for m in ("exact", "swendsen-wang", "wolff", "multispin", "heat-bath")),
+            make_spin_glass(2, links + links.T, temperature=1.0, random_state=0),
+            *(make_maier_saupe(2, 3, temperature=0.3, method=m, random_state=0)
+              for m in ("exact", "block-gibbs")),
+        ]
+        print([X.round(6).tolist() for X, _ in draws])
+    """
+    there = run_there(script)
+    assert there.returncode == 0, there.stderr
+    here = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert there.stdout == here.stdout
+
+
+def kernels():
+    """Every compiled function of the package."""
+    folder = Path(skident.__file__).parent / "_kernels"
+    for path in sorted(folder.glob("[!_]*.py")):
+        module = importlib.import_module(f"skident._kernels.{path.stem}")
+        for name, value in vars(module).items():
+            if isinstance(value, numba.core.dispatcher.Dispatcher):
+                yield f"{path.stem}.{name}", value
+
+
+def test_every_kernel_releases_the_lock_and_is_serial():
+    found = dict(kernels())
+    assert len(found) > 50
+    for name, function in found.items():
+        options = function.targetoptions
+        assert options["nogil"], name
+        assert not options.get("parallel", False), name
 
 
 def test_division_by_zero_is_that_of_numpy():
