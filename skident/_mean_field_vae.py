@@ -18,11 +18,11 @@ from skident._nn.held import HeldNet, check_layer_sizes
 from skident._nn.jacobians import batched_jacobian
 from skident._nn.likelihoods import LIKELIHOODS
 from skident._nn.modules import VariationalAutoencoder
+from skident._nn.threads import seeded
 from skident._nn.training import (
     Schedule,
     build_net,
     resolve_epochs,
-    seeded,
 )
 from skident._random import draw_seed, generator, torch_seed
 from skident._validation import (

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -14,10 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skident._compat import Interval, StrOptions, fit_context
-from skident._math import contrasts, ica
+from skident._math import contrasts, ica, restarts
+from skident._math.blocks import LazyBlocks, as_blocks
+from skident._math.frames import FRAMES
+from skident._math.threads import workers
 from skident._math.whitening import SOLVERS, centred_product, whiten
 from skident._random import draw_seed, generator
-from skident._validation import as_rows, describe_column, validate_rows
+from skident._validation import (
+    all_or_nothing,
+    as_rows,
+    as_weights,
+    describe_column,
+    validate_rows,
+)
 
 _STABLE = 0.9
 _NAMED = 10
@@ -27,36 +37,52 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     r"""Independent components of unit variance, in an order that does not vary.
 
     Rows are centred, whitened within the rank of the data and rotated so that the
-    contrast :math:`G` of the components is stationary:
+    contrasts :math:`G_i` of the components are stationary:
 
     .. math:: y = R K (x - \mu), \qquad \min_{R R' = I} \sum_i s_i \,
-        \mathrm E[G(y_i)], \qquad
-        s_i = \mathrm{sign}(\mathrm E[G''(y_i)] - \mathrm E[G'(y_i) y_i]).
+        \mathrm E[G_i(y_i)], \qquad
+        s_i = \mathrm{sign}(\mathrm E[G_i''(y_i)] - \mathrm E[G_i'(y_i) y_i]).
 
     Parameters
     ----------
-    n_components : int or float in (0, 1), default=None
+    n_components : int, float in (0, 1) or "mle", default=None
         Number of principal directions that are whitened: all within the rank; at most
-        so many; or the fewest that explain this part of the variance.
-    contrast : {"logcosh", "exp", "cube"}, default="logcosh"
-        :math:`G`: ln cosh y for most data, -exp(-y²/2) for very heavy tails, y⁴/4
-        (kurtosis) for light tails.
+        so many; the fewest that explain this part of the variance; the most probable
+        number if the others are noise of one variance [3]_.
+    contrast : {"logcosh", "exp", "cube", "adaptive"} or callable, default="logcosh"
+        :math:`G`: ln cosh y for most data; -exp(-y²/2) for very heavy tails; y⁴/4
+        (kurtosis) for light tails; "adaptive" is ln cosh y for sources with heavier
+        tails than a Gaussian and y⁴/12, more precise there, for sources with
+        lighter ones. A callable takes an array of any shape and returns three of the
+        same shape, :math:`G`, :math:`G'` and :math:`G''`; ``fit`` compares the
+        derivatives with finite differences. The :math:`s_i` adapt every contrast to
+        both kinds of tails.
+    whiten : {"unit-variance", "rotation"}, default="unit-variance"
+        "rotation" returns components that only turn the rows, so that distances and
+        errors are in the units of the input (see Notes).
     whiten_solver : {"auto", "svd", "eigh"}, default="auto"
-        "eigh" of the correlation matrix, fast for many rows; "svd" of the scaled rows;
-        "auto" is "eigh" if there are more rows than columns.
+        "eigh" of the correlation matrix, fast for many rows; "svd" of the scaled rows,
+        which are copied; "auto" is "eigh" if there are more rows than columns.
     rank_tol : float, default=None
         Directions of the columns, scaled to unit variance, whose standard deviation is
         below ``rank_tol`` times the largest are cut, by either solver; None is 1e-6.
     max_iter : int, default=200
-        Most passes over the rows in each start.
+        Most passes over all rows in each start.
     tol : float, default=1e-4
         Largest entry of the gradient,
-        :math:`|s_i \mathrm E[G'(y_i) y_j] - s_j \mathrm E[G'(y_j) y_i]|`, at which the
-        solver stops.
+        :math:`|s_i \mathrm E[G_i'(y_i) y_j] - s_j \mathrm E[G_j'(y_j) y_i]|`, at which
+        the solver stops.
     n_restarts : int, default=1
         Number of starts. The first depends on the data alone; the others start at
         random on a random half of the rows and finish on all of them. The best
         objective is kept.
+    on_nonconvergence : {"warn", "raise"}, default="warn"
+        What a solver does that ends above ``tol``: a ``ConvergenceWarning``, or a
+        ``RuntimeError`` that leaves the estimator as it was.
+    n_jobs : int, default=None
+        Restarts in parallel, as in joblib. Whatever its value, one solve on many rows
+        runs as many threads as the BLAS library of numpy may (set by
+        ``OMP_NUM_THREADS`` or ``threadpoolctl``). No result depends on either.
     random_state : int, RandomState instance or None, default=None
         Seed of the restarts; without them nothing is random.
 
@@ -69,12 +95,13 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     mean_ : ndarray of shape (n_features,)
         Mean of the rows.
     whitening_ : ndarray of shape (n_components, n_features)
-        :math:`K`: rows scaled and turned to principal axes.
+        :math:`K`: rows scaled and turned to principal axes; with
+        ``whiten="rotation"`` only turned.
     rotation_ : ndarray of shape (n_components, n_components)
         :math:`R`, orthogonal: ``components_ = rotation_ @ whitening_``.
     explained_variance_ : ndarray of shape (n_components,)
         Variance that each component adds to the input (squared norm of its column of
-        ``mixing_``), descending.
+        ``mixing_``; with ``whiten="rotation"`` its variance), descending.
     rank_ : int
         Number of independent directions of the rows.
     n_components_ : int
@@ -88,11 +115,17 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     sub_gaussian_ : ndarray of bool of shape (n_components,)
         Whether a component has lighter tails than a Gaussian, by the sign
         :math:`s_i`.
+    non_gaussianity_ : ndarray of shape (n_components,)
+        :math:`|\mathrm E[G''(y)] - \mathrm E[G'(y) y]|`, which is 0 for a Gaussian, in
+        standard errors of its estimate from Gaussian rows. A warning names two or more
+        components below :math:`1 + 1.3 \sqrt k`, :math:`k` their number: what the
+        solver finds in Gaussian noise.
     stability_ : ndarray of shape (n_components,)
         Only if ``n_restarts > 1``. How well each component is found again, in [0, 1]:
         the mean over restarts of the squared correlation between its counterparts in
-        two random halves of the rows. A warning names components below 0.9: Gaussian,
-        or too few rows. Two restarts give a hint, six a number.
+        two random halves of the rows (of at most 8 million numbers, a sample of the
+        rows beyond). A warning names components below 0.9: Gaussian, or too few rows.
+        Two restarts give a hint, six a number.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -109,11 +142,26 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     their largest entry) and signed so that the entry of ``mixing_`` of largest absolute
     value is positive. Outputs have variance 1 with divisor ``n_samples`` on the rows of
     ``fit``. Everything is solved in float64; ``transform`` returns the float type it is
-    given.
+    given. On the same machine and with the same versions fits are bit for bit the same;
+    elsewhere, and for other threads or orders of the rows, components agree to about
+    ``tol``.
+
+    With ``whiten="rotation"`` and :math:`A` the mixing matrix of unit-variance
+    components, :math:`A = C^{1/2} Q` is its polar decomposition, :math:`C` the
+    covariance of the rows, and components are :math:`Q' (x - \mu)`: the same rotation,
+    but of the rows themselves instead of their symmetric whitening :math:`C^{-1/2} (x -
+    \mu)`. Distances between rows are kept (within the directions kept), and components
+    are uncorrelated only as far as the columns of :math:`A` are orthogonal.
 
     Constant columns have zero rows in ``mixing_`` and come back by ``mean_`` in
     ``inverse_transform``. Linearly dependent or constant columns, and more columns
     than rows, lower ``rank_`` with one warning.
+
+    Rows are read in blocks, from memory, a memory map or a sequence of blocks, in some
+    passes for the covariance and then two to four for the rotation, which begins on a
+    sample. Beyond the input, memory for that sample (4 million numbers, or up to 150
+    rows a component), one block a thread and a few matrices of ``n_features`` columns
+    and rows is needed, however many rows there are.
 
     ``score`` is comparable between contrasts and numbers of components, as it is a
     density on the whole ``rank_``-dimensional space of the data: each component has the
@@ -127,7 +175,8 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
        component analysis", IEEE Trans. Neural Networks 10 (1999), 626.
     .. [2] P. Ablin, J.-F. Cardoso, A. Gramfort, "Faster ICA under orthogonal
        constraint", ICASSP 2018.
-    .. [3] Nelson, Fumero, Karaletsos, Locatello, "Statistical and structural
+    .. [3] T. P. Minka, "Automatic choice of dimensionality for PCA", NIPS 2000.
+    .. [4] Nelson, Fumero, Karaletsos, Locatello, "Statistical and structural
        identifiability in representation learning", ICLR 2026, theorem 2.
 
     Examples
@@ -148,13 +197,17 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             None,
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"mle"}),
         ],
-        "contrast": [StrOptions(set(contrasts.CONTRASTS))],
+        "contrast": [StrOptions(set(contrasts.CONTRASTS)), callable],
+        "whiten": [StrOptions(set(FRAMES))],
         "whiten_solver": [StrOptions(set(SOLVERS))],
         "rank_tol": [None, Interval(Real, 0, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        "on_nonconvergence": [StrOptions({"warn", "raise"})],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
@@ -163,32 +216,43 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_components=None,
         *,
         contrast="logcosh",
+        whiten="unit-variance",
         whiten_solver="auto",
         rank_tol=None,
         max_iter=200,
         tol=1e-4,
         n_restarts=1,
+        on_nonconvergence="warn",
+        n_jobs=None,
         random_state=None,
     ):
         self.n_components = n_components
         self.contrast = contrast
+        self.whiten = whiten
         self.whiten_solver = whiten_solver
         self.rank_tol = rank_tol
         self.max_iter = max_iter
         self.tol = tol
         self.n_restarts = n_restarts
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Find the components of the rows of ``X``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            At least two rows, not all equal.
+        X : array-like of shape (n_samples, n_features), or blocks of rows
+            At least two rows, not all equal. A sequence of two-dimensional arrays (of
+            memory maps, or an object that fetches one when it is indexed) is read as
+            blocks of rows one below the other, and so is a Dask array or data
+            frame: block by block in every pass, never all of them at once.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Not negative. A whole number counts as so many equal rows.
 
         Returns
         -------
@@ -198,24 +262,29 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Raises
         ------
         ValueError
-            For NaN, infinity, sparse data, one row, constant data, or more
-            components than columns.
+            For NaN, infinity, sparse data, one row, constant data, values whose square
+            is no number, more components than columns, or a contrast whose
+            derivatives are wrong.
+        RuntimeError
+            If the solver stops early and ``on_nonconvergence="raise"``.
         """
-        X = validate_rows(self, X, reset=True, min_samples=2)
-        self._check_n_components(X.shape[1])
-        white = whiten(
-            X, self.n_components, solver=self.whiten_solver, rank_tol=self.rank_tol
-        )
-        self._warn_of_rank(white)
-        solution, halves = ica.solve_often(
-            centred_product(X, white.mean, white.whitening),
-            self._restart_generators(),
-            contrast=self.contrast,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        self._store(white, solution, halves)
-        self._warn_of_solution()
+        with all_or_nothing(self):
+            source, n_samples = self._as_source(X)
+            weights = as_weights(sample_weight, n_samples, min_positive=2)
+            self._check_parameters()
+            with workers(n_samples * self.n_features_in_) as run:
+                white = whiten(
+                    source,
+                    self.n_components,
+                    solver=self.whiten_solver,
+                    rank_tol=self.rank_tol,
+                    weights=weights,
+                    run=run,
+                )
+                self._warn_of_rank(white)
+                solution, halves = self._solve(white.rows)
+            self._store(white, solution, halves)
+            self._warn_of_solution()
         return self
 
     def transform(self, X):
@@ -223,7 +292,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or blocks of rows
             Rows.
 
         Returns
@@ -232,7 +301,9 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             float32 if ``X`` is, else float64.
         """
         check_is_fitted(self)
-        X = validate_rows(self, X, reset=False)
+        return self._by_blocks(X, self._transform)
+
+    def _transform(self, X):
         Y = centred_product(X, self.mean_, self.components_)
         return Y.astype(X.dtype, copy=False)
 
@@ -272,8 +343,12 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             What lies outside the space spanned by the rows of ``fit`` does not count.
         """
         check_is_fitted(self)
-        X = validate_rows(self, X, reset=False)
+        return self._by_blocks(X, self._log_density)
+
+    def _log_density(self, X):
         Y = centred_product(X, self.mean_, self.components_)
+        if self._to_unit_variance is not None:
+            Y = Y @ self._to_unit_variance.T
         kept, left = np.split(self._principal_variances, [self.n_components_])
         total = contrasts.source_log_density(Y, self.sub_gaussian_).sum(axis=1)
         total -= 0.5 * np.log(kept).sum()
@@ -281,60 +356,109 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             axes = self._principal_axes[:, self.n_components_ :]
             E = centred_product(X, self.mean_, axes.T)
             noise = left.mean()
-            total -= 0.5 * np.einsum("ij,ij->i", E, E) / noise
+            total -= 0.5 * np.einsum("ij,ij->i", E / noise, E)
             total -= 0.5 * left.size * np.log(2 * np.pi * noise)
         return total
 
-    def score(self, X, y=None):
+    def score(self, X, y=None, sample_weight=None):
         """Return the mean log-likelihood of rows (see Notes), in nats a row.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or blocks of rows
             Rows, best not those of ``fit``.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the mean.
 
         Returns
         -------
         float
             Greater is better.
         """
-        return float(np.mean(self.score_samples(X)))
+        each = self.score_samples(X)
+        return float(np.average(each, weights=as_weights(sample_weight, len(each))))
 
-    def _check_n_components(self, n_features):
-        if self.n_components is not None and self.n_components > n_features:
+    def _as_source(self, X):
+        """Return checked rows as a sequence of blocks, and their number."""
+        blocks = as_blocks(X)
+        if blocks is None:
+            X = validate_rows(self, X, reset=True, min_samples=2)
+            return (X,), X.shape[0]
+        count = 0
+        for k, block in enumerate(blocks):
+            count += validate_rows(self, block, reset=k == 0, name=f"X[{k}]").shape[0]
+        if count < 2:
             raise ValueError(
-                f"n_components={self.n_components} is more than the {n_features} "
-                "column(s) of X."
+                f"Found {count} sample(s) in X: a minimum of 2 is required."
             )
+        return LazyBlocks(len(blocks), lambda k: as_rows(blocks[k], name="X")), count
 
-    def _restart_generators(self):
+    def _by_blocks(self, X, function):
+        """Apply a function to checked rows, block by block if they come so."""
+        blocks = as_blocks(X)
+        if blocks is None:
+            return function(validate_rows(self, X, reset=False))
+        parts = (
+            function(validate_rows(self, block, reset=False, name=f"X[{k}]"))
+            for k, block in enumerate(blocks)
+        )
+        return np.concatenate(list(parts))
+
+    def _check_parameters(self):
+        n_features = self.n_features_in_
+        wanted = self.n_components
+        if wanted is not None and wanted != "mle" and wanted > n_features:
+            raise ValueError(
+                f"n_components={wanted} is more than the {n_features} column(s) of X."
+            )
+        if callable(self.contrast):
+            contrasts.check_contrast(self.contrast)
+
+    def _solve(self, rows):
+        """Return the best of all starts, and what the restarts found on halves."""
+        options = {
+            "contrast": self.contrast,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+        }
         if self.n_restarts == 1:
-            return []
+            return ica.solve(rows, **options), []
         seed = draw_seed(self.random_state)
-        return [generator(seed, k) for k in range(1, self.n_restarts)]
+        rngs = [generator(seed, k) for k in range(1, self.n_restarts)]
+        if effective_n_jobs(self.n_jobs) == 1:
+            return restarts.solve_often(rows, rngs, **options)
+
+        def run(function, items):
+            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            return parallel(delayed(function)(item) for item in items)
+
+        return restarts.solve_often(rows._replace(run=map), rngs, run, **options)
 
     def _store(self, white, solution, halves):
         """Put components in canonical order and keep what was found."""
-        order, signs = ica.canonical_order(white.dewhitening @ solution.rotation.T)
+        frame = FRAMES[self.whiten](white, solution.rotation)
+        n_rows = white.rows.n_effective
         self.mean_ = white.mean
-        self.whitening_ = white.whitening
-        self.rotation_ = signs[:, None] * solution.rotation[order]
-        self.components_ = self.rotation_ @ white.whitening
-        self.mixing_ = white.dewhitening @ self.rotation_.T
-        self.explained_variance_ = np.sum(self.mixing_**2, axis=0)
+        self.whitening_ = frame.basis
+        self.rotation_ = frame.rotation
+        self.components_ = frame.rotation @ frame.basis
+        self.mixing_ = frame.mixing
+        self.explained_variance_ = frame.variances
         self.rank_ = white.rank
-        self.n_components_ = len(order)
+        self.n_components_ = len(frame.order)
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
         self.criterion_ = solution.criterion
-        self.sub_gaussian_ = solution.sub_gaussian[order]
+        self.sub_gaussian_ = solution.sub_gaussian[frame.order]
+        self.non_gaussianity_ = np.sqrt(n_rows) * solution.excess[frame.order]
         self._principal_variances = white.variances
         self._principal_axes = white.axes
+        self._to_unit_variance = frame.to_unit
         vars(self).pop("stability_", None)
         if halves:
-            self.stability_ = ica.stability(self.rotation_, halves)
+            self.stability_ = restarts.stability(solution.rotation, halves)[frame.order]
 
     def _warn_of_rank(self, white):
         """Say in one warning how far the rank falls short, and of what."""
@@ -355,19 +479,27 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _warn_of_solution(self):
         if not self.converged_:
-            warnings.warn(
+            message = (
                 f"WhitenICA stopped after {self.n_iter_} passes with gradient "
                 f"{self.criterion_:.1e} > tol={self.tol:g}. Raise max_iter, try "
                 "another contrast, or lower n_components: Gaussian data and few rows a "
-                "component make it slow.",
-                ConvergenceWarning,
+                "component make it slow."
             )
-        loose = np.flatnonzero(getattr(self, "stability_", np.ones(1)) < _STABLE)
-        if loose.size:
-            listed = ", ".join(map(str, loose[:_NAMED]))
-            listed += f" and {loose.size - _NAMED} more" if loose.size > _NAMED else ""
+            if self.on_nonconvergence == "raise":
+                raise RuntimeError(message)
+            warnings.warn(message, ConvergenceWarning)
+        gaussian = self.non_gaussianity_ < ica.gaussian_level(self.n_components_)
+        if gaussian.sum() > 1:
             warnings.warn(
-                f"Not identified: component(s) {listed} have stability below "
+                f"Not identified: component(s) {_listed(gaussian)} cannot be told "
+                "from Gaussian ones by these rows, and are an arbitrary rotation of "
+                "each other.",
+                UserWarning,
+            )
+        loose = getattr(self, "stability_", np.ones(1)) < _STABLE
+        if loose.any():
+            warnings.warn(
+                f"Not identified: component(s) {_listed(loose)} have stability below "
                 f"{_STABLE}: Gaussian sources, or too few rows.",
                 UserWarning,
             )
@@ -380,3 +512,12 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _listed(marked):
+    """Return the first of the marked indices as text."""
+    marked = np.flatnonzero(marked)
+    more = marked.size - _NAMED
+    return ", ".join(map(str, marked[:_NAMED])) + (
+        f" and {more} more" if more > 0 else ""
+    )

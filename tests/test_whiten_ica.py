@@ -1,6 +1,7 @@
 """WhitenICA: what a user relies on."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import joblib
@@ -8,17 +9,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.decomposition import FastICA
+from sklearn.decomposition import PCA, FastICA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skident import WhitenICA
+from skident._math import contrasts
 from skident.metrics import amari_distance
 
 
@@ -233,10 +236,35 @@ def test_stability_tells_sources_from_gaussian_noise():
         ica = WhitenICA(n_restarts=6, random_state=0).fit(X)
     assert np.all(ica.stability_[:2] > 0.95)
     assert np.all(ica.stability_[2:] < 0.9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = ica.set_params(n_restarts=1).fit(X)
-    assert not hasattr(again, "stability_")
+    assert not hasattr(ica.set_params(n_restarts=1).fit(X), "stability_")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaussian_components_are_named(seed):
+    rng = np.random.default_rng(seed)
+    S = np.c_[rng.laplace(size=(3000, 2)), rng.standard_normal((3000, 3))]
+    with pytest.warns(UserWarning, match=r"component\(s\) 2, 3.*Gaussian ones"):
+        ica = WhitenICA().fit(S * [2.0, 1.5, 1, 1, 1])
+    assert ica.non_gaussianity_[:2].min() > 10 > ica.non_gaussianity_[2:].max()
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "adaptive"])
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "student", "one normal"])
+def test_other_components_are_not_called_gaussian(contrast, kind):
+    """One Gaussian among others is identified, by the rest."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        S = {
+            "laplace": lambda rng: rng.laplace(size=(700, 5)),
+            "uniform": lambda rng: rng.uniform(size=(700, 5)),
+            "student": lambda rng: rng.standard_t(5, (1500, 5)),
+            "one normal": lambda rng: np.c_[
+                rng.standard_normal(700), rng.laplace(size=(700, 4))
+            ],
+        }[kind](rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            WhitenICA(contrast=contrast).fit(S)
 
 
 def test_score_is_the_log_density_of_a_unit_mass():
@@ -341,3 +369,304 @@ def test_sub_gaussian_tells_light_tails_from_heavy_ones():
     ica = WhitenICA().fit(sources)
     heaviest = np.abs(ica.components_).argmax(axis=1)
     np.testing.assert_array_equal(ica.sub_gaussian_, heaviest == 0)
+
+
+def repeats(seed, n=80, p=3):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(n, p)) @ rng.standard_normal((p, p))
+    return X, rng.integers(0, 4, n)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    contrast=st.sampled_from(["logcosh", "exp", "cube", "adaptive"]),
+    solver=st.sampled_from(["svd", "eigh"]),
+)
+def test_weights_count_as_repeats(seed, contrast, solver):
+    X, times = repeats(seed)
+    model = WhitenICA(contrast=contrast, whiten_solver=solver)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        weighted = clone(model).fit(X, sample_weight=times)
+        scaled = clone(model).fit(X, sample_weight=0.3 * times)
+        repeated = clone(model).fit(np.repeat(X, times, axis=0))
+    for other in (scaled, repeated):
+        np.testing.assert_allclose(other.mean_, weighted.mean_, atol=1e-12)
+        np.testing.assert_allclose(other.mixing_, weighted.mixing_, atol=1e-6)
+    each = weighted.score_samples(X)
+    assert weighted.score(X, sample_weight=times) == pytest.approx(
+        np.average(each, weights=times)
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(80, -1.0), "not negative, but row 0 has -1"),
+        (np.ones(79), r"shape \(80,\), got shape \(79,\)"),
+        (np.arange(80) == 3, "at least 2 must count"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        WhitenICA().fit(repeats(0)[0], sample_weight=weights)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    p=st.integers(1, 5),
+    rank=st.integers(1, 5),
+    n=st.sampled_from([3, 6, 40, 4000]),
+)
+def test_whitening_solvers_agree(seed, p, rank, n):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(n, min(rank, p))) @ rng.standard_normal((min(rank, p), p))
+    X *= 10.0 ** rng.integers(-12, 13, p)
+    one, other = (quiet(WhitenICA(whiten_solver=s), X) for s in ("svd", "eigh"))
+    assert one.rank_ == other.rank_
+    if n > 40:
+        Y = one.transform(X).T @ other.transform(X) / n
+        np.testing.assert_allclose(np.abs(Y).max(axis=0), 1.0, atol=2e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-12, 1e12, 1e150])
+def test_scales_at_the_ends_of_floats(scale):
+    X, _ = planted(0, n=600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain, scaled = WhitenICA().fit(X), WhitenICA().fit(X * scale)
+        np.testing.assert_allclose(scaled.mixing_ / scale, plain.mixing_, rtol=1e-6)
+        np.testing.assert_allclose(scaled.transform(X * scale), plain.transform(X))
+        shift = scaled.score(X * scale) - plain.score(X)
+        own = WhitenICA(whiten="rotation").fit(X * scale)
+        back = own.inverse_transform(own.transform(X * scale))
+        np.testing.assert_allclose(back / scale, X, atol=1e-12)
+    assert shift == pytest.approx(-4 * np.log(scale), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-155, 1e155])
+def test_beyond_the_ends_is_refused_by_column(scale):
+    X, _ = planted(0, n=100)
+    X[:, 2] *= scale
+    with pytest.raises(ValueError, match=r"column 2, of range .*rescale"):
+        WhitenICA().fit(X)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), noise=st.sampled_from([0.0, 1e-8, 1e-10]))
+def test_copies_and_small_noise_do_not_matter(seed, noise):
+    X, _ = planted(seed, n=1000, p=3)
+    rng = np.random.default_rng(seed)
+    X /= X.std(axis=0)
+    copy = X[:, [0]] + noise * rng.standard_normal((1000, 1))
+    near = 5.0 + noise * rng.standard_normal((1000, 1)) * (noise == 1e-10) * 1e-8
+    wide = np.c_[X, copy, X[:, [1]] - X[:, [2]], near]
+    plain, more = WhitenICA().fit(X), quiet(WhitenICA(), wide)
+    assert more.rank_ == plain.rank_ == 3
+    match = np.abs(plain.transform(X).T @ more.transform(wide)) / 1000
+    np.testing.assert_allclose(np.sort(match, axis=None)[-3:], 1.0, atol=1e-6)
+
+
+def test_rotation_keeps_distances_and_is_nearest():
+    X, _ = planted(4)
+    unit, own = WhitenICA().fit(X), WhitenICA(whiten="rotation").fit(X)
+    Y, C = own.transform(X), np.cov(X.T, bias=True)
+    np.testing.assert_allclose(
+        own.components_ @ own.components_.T, np.eye(4), atol=1e-12
+    )
+    np.testing.assert_allclose(own.mixing_, own.components_.T, atol=1e-12)
+    np.testing.assert_allclose(own.rotation_ @ own.whitening_, own.components_)
+    gaps = np.linalg.norm(Y[1:] - Y[:-1], axis=1)
+    np.testing.assert_allclose(gaps, np.linalg.norm(np.diff(X, axis=0), axis=1))
+    np.testing.assert_allclose(own.explained_variance_, Y.var(axis=0))
+    np.testing.assert_allclose(own.inverse_transform(Y), X, atol=1e-12)
+    # The definition: A = C^(1/2) Q.
+    values, axes = np.linalg.eigh(C)
+    Q = (axes / np.sqrt(values)) @ axes.T @ unit.mixing_
+    match = np.abs(own.components_ @ Q)
+    np.testing.assert_allclose(np.sort(match.max(axis=1)), 1.0, atol=1e-6)
+    np.testing.assert_allclose(own.score_samples(X), unit.score_samples(X))
+    assert np.all(np.diff(own.explained_variance_) < 0)
+
+
+def test_rotation_with_fewer_components_and_orthogonal_mixing():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    S = rng.laplace(size=(4000, 5)) * [5, 4, 3, 0.1, 0.1]
+    ica = WhitenICA(3, whiten="rotation").fit(S @ Q.T)
+    assert ica.transform(S @ Q.T).shape == (4000, 3)
+    np.testing.assert_allclose(np.abs(ica.components_ @ Q[:, :3]), np.eye(3), atol=0.1)
+    grid = 0.5 * rng.standard_normal((10, 5))
+    unit = WhitenICA(3).fit(S @ Q.T)
+    np.testing.assert_allclose(ica.score_samples(grid), unit.score_samples(grid))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mle_is_that_of_pca(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(400, 3)) @ rng.standard_normal((3, 8)) * 3
+    X += rng.standard_normal((400, 8))
+    expected = PCA("mle", svd_solver="full").fit(X).n_components_
+    assert WhitenICA("mle").fit(X).n_components_ == expected == 3
+    assert quiet(WhitenICA("mle"), X[:, :1]).n_components_ == 1
+
+
+def test_adaptive_finds_light_tails_more_precisely():
+    errors = {}
+    for contrast in ("logcosh", "adaptive"):
+        found = []
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            S = np.c_[rng.uniform(-1, 1, (3000, 3)), rng.laplace(size=(3000, 3))]
+            A = rng.standard_normal((6, 6))
+            ica = WhitenICA(contrast=contrast).fit(S @ A.T)
+            found.append(amari_distance(ica.mixing_, A))
+            assert ica.converged_ and ica.sub_gaussian_.sum() == 3
+        errors[contrast] = np.mean(found)
+    assert errors["adaptive"] < 0.9 * errors["logcosh"]
+
+
+def huber(y):
+    inside = np.abs(y) < 1.5
+    size = np.abs(y)
+    value = np.where(inside, 0.5 * y * y, 1.5 * size - 1.125)
+    return value, np.where(inside, y, 1.5 * np.sign(y)), inside.astype(float)
+
+
+def test_contrast_of_the_user():
+    X, A = planted(0, n=10_000)
+    own = WhitenICA(contrast=huber).fit(X)
+    assert own.converged_ and amari_distance(own.mixing_, A) < 0.1
+    same = WhitenICA(contrast=contrasts.logcosh).fit(X)
+    np.testing.assert_allclose(same.mixing_, WhitenICA().fit(X).mixing_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("contrast", "message"),
+    [
+        (lambda y: (y**4 / 4, y**3, 2 * y**2), "second derivative disagrees.* at y="),
+        (lambda y: (y**4, y**3, 3 * y**2), "first derivative disagrees.* at y="),
+        (lambda y: (y**4 / 4, y**3), "must return three arrays"),
+        (lambda y: (y**4 / 4, y**3, 3.0), "shape of its argument"),
+        (lambda y: (np.full_like(y, np.nan), y, y), "finite arrays"),
+    ],
+)
+def test_wrong_contrast_is_refused(contrast, message):
+    with pytest.raises(ValueError, match=message):
+        WhitenICA(contrast=contrast).fit(planted(0, n=100)[0])
+
+
+def test_nonconvergence_can_raise_and_leaves_the_fit_before():
+    X, _ = planted(0, n=200)
+    ica = WhitenICA().fit(X)
+    before = ica.mixing_
+    ica.set_params(max_iter=1, tol=1e-12, on_nonconvergence="raise")
+    with pytest.raises(RuntimeError, match="Raise max_iter"):
+        ica.fit(X[:100])
+    assert ica.mixing_ is before
+
+
+def test_parallel_restarts_are_those_in_turn():
+    X, _ = planted(0, n=2000)
+    one, two = (
+        WhitenICA(n_restarts=4, n_jobs=n, random_state=0).fit(X) for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.mixing_, two.mixing_)
+    np.testing.assert_array_equal(one.stability_, two.stability_)
+
+
+def test_blocks_are_read_as_one_table():
+    X, _ = planted(0)
+    whole = WhitenICA().fit(X)
+    for parts in ([X[:7], X[7:2000], X[2000:]], (X,), [pd.DataFrame(X)]):
+        ica = WhitenICA().fit(parts)
+        np.testing.assert_allclose(ica.mixing_, whole.mixing_, atol=1e-8)
+        np.testing.assert_allclose(ica.transform(parts), whole.transform(X), atol=1e-8)
+        assert ica.score(parts) == pytest.approx(whole.score(X))
+        assert ica.n_features_in_ == 4
+    integers = np.clip(np.round(X * 8), -127, 127)
+    halves = np.array_split(integers.astype(np.int8), 2)
+    expected = WhitenICA().fit(integers).mixing_
+    np.testing.assert_allclose(WhitenICA().fit(halves).mixing_, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            [np.ones((3, 2)), np.ones((3, 3))],
+            "3 features, but WhitenICA is expecting 2",
+        ),
+        (
+            [np.eye(3), np.full((2, 3), np.nan)],
+            r"X\[1\] contains NaN: .*column 0, row 0",
+        ),
+        ([np.ones((1, 3))], "minimum of 2"),
+        ([np.ones((3, 2)), np.ones((4, 2))], "constant"),
+    ],
+)
+def test_bad_blocks(parts, message):
+    with pytest.raises(ValueError, match=message):
+        WhitenICA().fit(parts)
+
+
+def test_dask_is_never_gathered(monkeypatch):
+    dask = pytest.importorskip("dask.array")
+    X, _ = planted(0, n=4000)
+    computed, whole = [], dask.Array.compute
+
+    def watched(self, **kwargs):
+        computed.append(len(self))
+        return whole(self, **kwargs)
+
+    monkeypatch.setattr(dask.Array, "compute", watched)
+    lazy = dask.from_array(X, chunks=(500, 2))
+    ica, expected = WhitenICA().fit(lazy), WhitenICA().fit(X)
+    np.testing.assert_allclose(ica.mixing_, expected.mixing_, atol=1e-8)
+    np.testing.assert_allclose(ica.transform(lazy), expected.transform(X), atol=1e-8)
+    assert set(computed) == {500}
+
+
+def test_memory_beyond_the_input_is_bounded(tmp_path):
+    rng = np.random.default_rng(0)
+    shape = (400_000, 16)
+    mapped = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, shape)
+    mapped[:] = rng.laplace(size=shape)
+    mapped.flush()
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    WhitenICA().fit(mapped[:20_000])
+    tracemalloc.start()
+    try:
+        assert WhitenICA().fit(mapped).converged_
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The rows are 51 MB in float64; a sample of a quarter in float32 is 6 MB.
+    assert peak < 20e6
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_rows_in_any_order_threads_and_precision(seed):
+    X, A = planted(seed, n=150_000, p=5)
+    reference = WhitenICA(tol=1e-6).fit(X)
+    shuffled = np.random.default_rng(seed).permutation(X)
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        threaded = WhitenICA(tol=1e-6).fit(X)
+    np.testing.assert_array_equal(threaded.mixing_, reference.mixing_)
+    for other in (shuffled, X.astype(np.float32)):
+        found = WhitenICA(tol=1e-6).fit(other).mixing_
+        np.testing.assert_allclose(found, reference.mixing_, atol=1e-4)
+    assert reference.criterion_ <= 1e-6
+    # An angle has standard error about 2 / sqrt(150,000).
+    assert amari_distance(reference.mixing_, A) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_components(seed):
+    X, A = planted(seed, n=15_000, p=120)
+    ica = WhitenICA().fit(X)
+    assert ica.converged_ and ica.n_iter_ <= 20
+    assert amari_distance(ica.mixing_, A) < 0.03

@@ -8,12 +8,27 @@ units of the input.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
+
+from skident._math.moments import sources
+from skident._math.rows import (
+    COMPILED_ENTRIES,
+    LARGE_ENTRIES,
+    Rows,
+    centred_product,
+    lanes,
+    pieces,
+    row_blocks,
+    standardised,
+)
+
+__all__ = ["RANK_TOL", "SOLVERS", "Whitening", "centred_product", "whiten"]
 
 RANK_TOL = 1e-6
 SOLVERS = ("auto", "svd", "eigh")
-BLOCK_ENTRIES = 2**18
 _EPS = np.finfo(np.float64).eps
+# Ranges of columns whose squares are numbers.
+_LEAST = 1e-152
 
 
 class Whitening(NamedTuple):
@@ -36,6 +51,8 @@ class Whitening(NamedTuple):
         Number of independent directions.
     constant : ndarray of shape (n_features,)
         Whether each column is constant.
+    rows : Rows
+        The rows, to be read white.
     """
 
     mean: np.ndarray
@@ -45,27 +62,24 @@ class Whitening(NamedTuple):
     axes: np.ndarray
     rank: int
     constant: np.ndarray
+    rows: Rows
 
 
-def row_blocks(X):
-    """Yield slices of rows that hold about ``BLOCK_ENTRIES`` numbers each."""
-    size = max(256, BLOCK_ENTRIES // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], size):
-        yield slice(start, start + size)
-
-
-def centred_product(X, mean, matrix):
-    """Return ``(X - mean) @ matrix.T`` in float64, block by block."""
-    out = np.empty((X.shape[0], matrix.shape[0]))
-    for rows in row_blocks(X):
-        np.matmul(X[rows] - mean, matrix.T, out=out[rows])
-    return out
-
-
-def column_ranges(X):
+def column_ranges(source, n_features, weights=None, run=map):
     """Return mean, largest distance from it and constancy of each column.
 
     A column counts as constant if its range is within rounding of its values.
+
+    Parameters
+    ----------
+    source : sequence of ndarray of shape (n_block_rows, n_features)
+        Finite rows, in blocks.
+    n_features : int
+        Number of columns.
+    weights : ndarray of shape (n_rows,), optional
+        Rows of weight 0 do not count.
+    run : callable
+        ``map`` or one in parallel threads.
 
     Returns
     -------
@@ -73,57 +87,100 @@ def column_ranges(X):
         ``reach`` is 1 for a constant column.
     constant : ndarray of bool of shape (n_features,)
     """
-    total = np.zeros(X.shape[1])
-    low, high = np.array(X[0], dtype=float), np.array(X[0], dtype=float)
-    origin = low.copy()
-    for rows in row_blocks(X):
-        block = X[rows]
-        total += (block - origin).sum(axis=0)
-        np.minimum(low, block.min(axis=0), out=low)
-        np.maximum(high, block.max(axis=0), out=high)
-    mean = origin + total / X.shape[0]
+    first = 0 if weights is None else np.argmax(weights > 0)
+    origin = np.array(_row(source, first), dtype=np.float64)
+
+    def task(piece, start):
+        if weights is None:
+            return _stats(piece, origin)
+        share = weights[start : start + piece.shape[0]]
+        if not share.any():
+            return np.zeros(n_features), origin, origin
+        kept = piece[share > 0]
+        total = share[share > 0] @ (kept - origin)
+        return total, kept.min(axis=0), kept.max(axis=0)
+
+    total, low, high = np.zeros(n_features), origin, origin
+    for part, least, most in pieces(source, run, task):
+        total += part
+        low, high = np.minimum(low, least), np.maximum(high, most)
+    count = _count(source) if weights is None else weights.sum()
+    mean = origin + total / count
     constant = high - low <= 8 * _EPS * np.maximum(np.abs(low), np.abs(high))
     mean[constant] = origin[constant]
     reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
     return mean, reach, constant
 
 
-def scaled_rows(X, mean, scale, kept):
-    """Yield blocks of ``(X - mean) / scale`` in the columns kept."""
-    for rows in row_blocks(X):
-        block = X[rows] - mean
-        block /= scale
-        yield block if kept.all() else block[:, kept]
+def _count(source):
+    return sum(block.shape[0] for block in source)
 
 
-def gram(X, mean, scale, kept):
-    """Return the mean outer product of the scaled rows."""
-    width = int(kept.sum())
-    total = np.zeros((width, width))
-    for block in scaled_rows(X, mean, scale, kept):
-        total += block.T @ block
-    return total / X.shape[0]
+def _row(source, index):
+    for block in source:
+        if index < block.shape[0]:
+            return block[index]
+        index -= block.shape[0]
+    raise IndexError(index)
 
 
-def _standard_axes_eigh(X, mean, reach, kept):
+def _stats(piece, origin):
+    """Return sums about the origin, smallest and largest values of the columns."""
+    n, width = piece.shape
+    if piece.size < COMPILED_ENTRIES:
+        return (piece - origin).sum(axis=0), piece.min(axis=0), piece.max(axis=0)
+    from skident._kernels.columns import column_stats
+
+    side = lanes(width, n)
+    tiled = np.tile(origin, side)
+    total, low, high = np.zeros_like(tiled), tiled.copy(), tiled.copy()
+    wide = np.ascontiguousarray(piece).reshape(n // side, -1)
+    column_stats(wide, tiled, total, low, high)
+    total, low, high = (part.reshape(side, width) for part in (total, low, high))
+    return total.sum(axis=0), low.min(axis=0), high.max(axis=0)
+
+
+def gram(rows):
+    """Return the mean outer product of the standardised rows of a source."""
+    width = rows.mean.size
+
+    def task(piece, start):
+        total = np.zeros((width, width))
+        for cut in row_blocks(piece):
+            block = np.empty((cut.stop - cut.start, width))
+            standardised(piece[cut], rows.mean, rows.inverse, block)
+            if rows.weights is None:
+                total += block.T @ block
+            else:
+                share = rows.weights[start + cut.start : start + cut.stop, None]
+                total += block.T @ (share * block)
+        return total
+
+    return sum(pieces(rows.source, rows.run, task)) / rows.n_rows
+
+
+def _standard_axes_eigh(rows, kept):
     """Return deviations of columns, and singular values and axes, by ``eigh``."""
-    covariance = gram(X, mean, reach, kept)
+    covariance = gram(rows)[np.ix_(kept, kept)]
     deviation = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(deviation, deviation)
-    values, axes = linalg.eigh(correlation)
+    values, axes = np.linalg.eigh(correlation)
     singular = np.sqrt(np.maximum(values[::-1], 0.0))
-    return deviation * reach[kept], singular, axes[:, ::-1]
+    return deviation, singular, axes[:, ::-1]
 
 
-def _standard_axes_svd(X, mean, reach, kept):
+def _standard_axes_svd(rows, kept):
     """Return deviations of columns, and singular values and axes, by ``svd``."""
-    Z = np.concatenate(list(scaled_rows(X, mean, reach, kept)))
+    X = np.concatenate([np.asarray(block) for block in rows.source])
+    Z = ((X - rows.mean) * rows.inverse)[:, kept]
+    if rows.weights is not None:
+        Z *= np.sqrt(rows.weights)[:, None]
     deviation = np.sqrt(np.mean(Z**2, axis=0))
     Z /= deviation
     if Z.shape[0] > 2 * Z.shape[1]:
         Z = linalg.qr(Z, mode="r", overwrite_a=True)[0][: Z.shape[1]]
     _, singular, axes = linalg.svd(Z, full_matrices=False)
-    return deviation * reach[kept], singular / np.sqrt(X.shape[0]), axes.T
+    return deviation, singular / np.sqrt(X.shape[0]), axes.T
 
 
 def _choose_solver(solver, shape, rank_tol):
@@ -134,25 +191,83 @@ def _choose_solver(solver, shape, rank_tol):
     return "svd" if fine or shape[0] <= shape[1] else "eigh"
 
 
-def count_components(n_components, variances):
+def count_components(n_components, variances, n_rows=None):
     """Return how many principal directions ``n_components`` stands for.
 
     Parameters
     ----------
-    n_components : None, int or float in (0, 1)
-        All; at most so many; the fewest that explain this part of the variance.
+    n_components : None, int, float in (0, 1) or "mle"
+        All; at most so many; the fewest that explain this part of the variance; the
+        most probable number (:func:`probable_dimension`).
     variances : ndarray of shape (rank,)
         Descending.
+    n_rows : float, optional
+        Number of rows, for "mle".
     """
     if n_components is None:
         return len(variances)
+    if n_components == "mle":
+        return probable_dimension(variances, n_rows)
     if n_components < 1:
-        explained = np.cumsum(variances) / variances.sum()
+        explained = np.cumsum(variances / variances[0])
+        explained /= explained[-1]
         return int(np.searchsorted(explained, n_components - 1e-12) + 1)
     return min(int(n_components), len(variances))
 
 
-def whiten(X, n_components=None, *, solver="auto", rank_tol=None):
+def probable_dimension(variances, n_rows):
+    """Return the most probable number of directions that are more than noise.
+
+    The evidence of probabilistic PCA by Laplace's method, directions left out being
+    isotropic noise.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (rank,)
+        Descending, positive.
+    n_rows : float
+        Number of rows.
+
+    Returns
+    -------
+    int
+        From 1 to ``max(1, rank - 1)``; the smallest of equals.
+
+    References
+    ----------
+    Minka, "Automatic choice of dimensionality for PCA", NIPS 2000, equation 30.
+    """
+    rank = len(variances)
+    scaled = variances / variances[0]
+    evidence = [_log_evidence(scaled, k, n_rows) for k in range(1, rank)]
+    return int(np.argmax(evidence)) + 1 if evidence else 1
+
+
+def _log_evidence(variances, k, n_rows):
+    """Return the log evidence of ``k`` directions, up to a constant."""
+    rank = len(variances)
+    place = np.arange(1, k + 1)
+    half = 0.5 * (rank - place + 1)
+    volume = np.sum(special.gammaln(half) - half * np.log(np.pi)) - k * np.log(2.0)
+    noise = variances[k:].mean()
+    spectrum = np.r_[variances[:k], np.full(rank - k, noise)]
+    i, j = np.triu_indices(k, 1, rank)
+    gaps = (variances[i] - variances[j]) * (1.0 / spectrum[j] - 1.0 / spectrum[i])
+    curvature = np.sum(np.log(np.maximum(gaps, _EPS)) + np.log(n_rows))
+    free = rank * k - k * (k + 1) / 2
+    return (
+        volume
+        - 0.5 * n_rows * np.sum(np.log(variances[:k]))
+        - 0.5 * n_rows * (rank - k) * np.log(noise)
+        + 0.5 * (free + k) * np.log(2 * np.pi)
+        - 0.5 * curvature
+        - 0.5 * k * np.log(n_rows)
+    )
+
+
+def whiten(
+    X, n_components=None, *, solver="auto", rank_tol=None, weights=None, run=map
+):
     r"""Find the whitening map of the rows of ``X``.
 
     With :math:`D` the standard deviations of the columns and
@@ -163,16 +278,21 @@ def whiten(X, n_components=None, *, solver="auto", rank_tol=None):
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray of shape (n_samples, n_features) or sequence of such blocks
         Finite; float64 or float32.
-    n_components : None, int or float in (0, 1)
+    n_components : None, int, float in (0, 1) or "mle"
         See :func:`count_components`.
     solver : {"auto", "svd", "eigh"}
-        "auto" is "eigh" if there are more rows than columns, else "svd".
+        "auto" is "eigh" if there are more rows than columns, else "svd" (which
+        gathers the rows).
     rank_tol : float, optional
         Directions of the scaled columns whose standard deviation is below
         ``rank_tol`` times the largest are cut; default 1e-6. "eigh" resolves no less
         than the root of ``n_features`` times the float64 precision.
+    weights : ndarray of shape (n_samples,), optional
+        Not negative; repeats of rows.
+    run : callable
+        ``map`` or one in parallel threads.
 
     Returns
     -------
@@ -181,53 +301,103 @@ def whiten(X, n_components=None, *, solver="auto", rank_tol=None):
     Raises
     ------
     ValueError
-        If every column is constant.
+        If every column is constant, or the square of a column over- or underflows.
     """
     rank_tol = RANK_TOL if rank_tol is None else rank_tol
-    mean, reach, constant = column_ranges(X)
+    source = (X,) if hasattr(X, "ndim") else X
+    n_rows, n_features = _count(source), source[0].shape[1]
+    mean, reach, constant = column_ranges(source, n_features, weights, run)
+    _check_ranges(mean, reach, constant)
     kept = ~constant
-    if not kept.any():
+    inverse = np.where(kept, 1.0 / reach, 0.0)
+    total = n_rows
+    if weights is not None:
+        total = weights.sum()
+        n_rows_counted = np.count_nonzero(weights)
+        weights = weights * (n_rows / total)
+    else:
+        n_rows_counted = n_rows
+    rows = Rows(source, n_rows, mean, inverse, np.eye(n_features), weights, run=run)
+    if _choose_solver(solver, (n_rows_counted, n_features), rank_tol) == "svd":
+        deviation, singular, axes = _standard_axes_svd(rows, kept)
+        floor = n_features * _EPS
+    else:
+        deviation, singular, axes = _standard_axes_eigh(rows, kept)
+        floor = np.sqrt(n_features * _EPS)
+    rank = int(np.sum(singular > max(rank_tol, floor) * singular[0]))
+    spectrum = _Spectrum(kept, deviation, singular[:rank], axes[:, :rank], total)
+    return _principal(rows, n_components, spectrum)
+
+
+class _Spectrum(NamedTuple):
+    """Principal directions of columns of unit variance, within the rank."""
+
+    kept: np.ndarray
+    deviation: np.ndarray
+    singular: np.ndarray
+    axes: np.ndarray
+    n_rows: float
+
+
+def _check_ranges(mean, reach, constant):
+    if constant.all():
         raise ValueError(
             f"Every column of X is constant (column 0 is {mean[0]:g}): there is no "
             "variance to whiten."
         )
-    if _choose_solver(solver, X.shape, rank_tol) == "svd":
-        deviation, singular, axes = _standard_axes_svd(X, mean, reach, kept)
-        floor = X.shape[1] * _EPS
-    else:
-        deviation, singular, axes = _standard_axes_eigh(X, mean, reach, kept)
-        floor = np.sqrt(X.shape[1] * _EPS)
-    rank = int(np.sum(singular > max(rank_tol, floor) * singular[0]))
-    singular, axes = singular[:rank], axes[:, :rank]
-    return _principal(X, n_components, mean, kept, deviation, singular, axes)
+    wrong = np.flatnonzero(~constant & ~((reach >= _LEAST) & (reach <= 1 / _LEAST)))
+    if wrong.size:
+        column = wrong[0]
+        raise ValueError(
+            f"The variance of X overflows or vanishes in column {column}, of range "
+            f"{reach[column]:g}: rescale it to between {_LEAST:g} and {1 / _LEAST:g}."
+        )
 
 
-def _principal(X, n_components, mean, kept, deviation, singular, axes):
+def _principal(rows, n_components, spectrum):
     """Turn white coordinates of scaled columns to principal axes of the input."""
-    unit = deviation.max()
-    P, sigma, Qt = linalg.svd(
-        (deviation / unit)[:, None] * axes * singular, full_matrices=False
+    kept, deviation, singular, axes, n_rows = spectrum
+    reach = 1.0 / rows.inverse[kept]
+    scale = deviation * reach
+    unit = scale.max()
+    P, sigma, Qt = np.linalg.svd(
+        (scale / unit)[:, None] * axes * singular, full_matrices=False
     )
-    variances = (sigma * unit) ** 2
-    k = count_components(n_components, variances)
-    whitening = np.zeros((k, mean.size))
-    dewhitening = np.zeros((mean.size, k))
-    directions = np.zeros((mean.size, len(sigma)))
-    whitening[:, kept] = Qt[:k] @ (axes / singular).T / deviation
-    dewhitening[kept] = deviation[:, None] * (axes * singular) @ Qt[:k].T
+    k = count_components(n_components, sigma**2, n_rows)
+    matrix = np.zeros((k, rows.mean.size))
+    dewhitening = np.zeros((rows.mean.size, k))
+    directions = np.zeros((rows.mean.size, len(sigma)))
+    matrix[:, kept] = Qt[:k] @ (axes / singular).T / deviation
+    dewhitening[kept] = scale[:, None] * (axes * singular) @ Qt[:k].T
     directions[kept] = P
-    if singular[-1] < 1e-3 * singular[0]:
+    narrow = singular[-1] < 1e-3 * singular[0]
+    large = rows.n_entries >= LARGE_ENTRIES
+    rows = rows._replace(
+        matrix=matrix, single=large and singular[-1] > 0.01 * singular[0]
+    )
+    if narrow:
         # The eigenvalues of a correlation matrix are right to the precision of the
         # largest: what that leaves in the small directions is taken out here.
-        whitening, dewhitening = _polish(X, mean, whitening, dewhitening)
+        rows, dewhitening = _polish(rows, dewhitening)
     return Whitening(
-        mean, whitening, dewhitening, variances, directions, len(sigma), ~kept
+        rows.mean,
+        rows.matrix * rows.inverse,
+        dewhitening,
+        (sigma * unit) ** 2,
+        directions,
+        len(sigma),
+        ~kept,
+        rows,
     )
 
 
-def _polish(X, mean, whitening, dewhitening):
-    """Make the covariance of the whitened rows the identity to rounding."""
-    Z = centred_product(X, mean, whitening)
-    lower = linalg.cholesky(Z.T @ Z / X.shape[0], lower=True)
-    whitening = linalg.solve_triangular(lower, whitening, lower=True)
-    return whitening, dewhitening @ lower
+def _polish(rows, dewhitening):
+    """Make the covariance of the white rows the identity to rounding."""
+
+    def use(Z, weights):
+        return (Z.T @ (Z if weights is None else weights * Z),)
+
+    covariance = sources(rows, np.eye(rows.n_components), np.float64, use)[0]
+    lower = linalg.cholesky(covariance, lower=True)
+    matrix = linalg.solve_triangular(lower, rows.matrix, lower=True)
+    return rows._replace(matrix=matrix), dewhitening @ lower

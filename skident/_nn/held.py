@@ -5,13 +5,15 @@ import numbers
 import numpy as np
 import torch
 
+from skident._nn.rows import MappedRows
+from skident._nn.threads import fitting_threads, seeded
 from skident._nn.training import (
     Schedule,
-    fitting_threads,
     history_arrays,
     hold_out,
+    load_optimizer,
+    optimizer_arrays,
     resolve_device,
-    seeded,
     to_rows,
     train,
     usable_device,
@@ -36,30 +38,42 @@ class HeldNet:
     it on demand and never pickled. So a fitted estimator loads on any device and
     hashes by its numbers. The estimator gives ``_schedule(n_rows)`` and
     ``_new_net(schedule, device)``, an untrained net of the ``_architecture`` that
-    ``fit`` fixed: later changes of parameters do not reach what was fitted.
+    ``fit`` fixed: later changes of parameters do not reach what was fitted. With
+    ``_continues`` the optimiser's state is kept as arrays too, ``optimizer_state_``, so
+    that training goes on after a round trip as it would have without.
     """
 
     _FORMAT = 1
+    _continues = False
 
     @property
     def net_(self):
         """The skorch net with the fitted weights, on the device of ``device``."""
         net = self.__dict__.get("_net")
         if net is None:
-            weights = {k: torch.from_numpy(v.copy()) for k, v in self.weights_.items()}
             unused = Schedule(1e-3, 0.0, 1, 1)  # it will not be trained
             with seeded(0):
                 net = self._new_net(unused, usable_device(self.device))
-            net.module_.load_state_dict(weights)
+            self._load_weights(net)
             self._net = net
         return net
 
-    def _train(self, array, seed, *, held_fraction, description, prepare=None):
-        """Train a new net on an array and keep it.
+    def _train(
+        self,
+        rows,
+        seed,
+        *,
+        held_fraction,
+        description,
+        prepare=None,
+        schedule=None,
+        resume=False,
+    ):
+        """Train a net and keep it.
 
         Parameters
         ----------
-        array : ndarray of shape (n_samples, n_features)
+        rows : ndarray, tensor or MappedRows of shape (n_samples, n_features)
             Rows in network units.
         seed : int
             Seed of weights, split, batches and noise.
@@ -69,20 +83,29 @@ class HeldNet:
             Text before the progress bar.
         prepare : callable, optional
             ``prepare(module, rows)`` sets start values that depend on the rows.
+        schedule : Schedule, optional
+            How to train; None is that of ``_schedule``.
+        resume : bool
+            Whether to train the fitted net on instead of a new one.
 
         Returns
         -------
-        rows, held_out : tensor
+        rows, held_out : tensor or MappedRows
             The rows trained on, and those not, or None.
         outcome : bool or KeyboardInterrupt
             Whether early stopping ended the training, or what interrupted it: to be
             raised once the estimator is complete.
         """
-        schedule = self._schedule(array.shape[0])
-        rows = to_rows(array, self.device)
+        schedule = schedule or self._schedule(rows.shape[0])
+        if not isinstance(rows, MappedRows):
+            rows = to_rows(rows, self.device)
         with seeded(seed):
             rows, held_out = hold_out(rows, held_fraction)
             net = self._new_net(schedule, resolve_device(self.device))
+            if resume:
+                self._load_weights(net)
+                load_optimizer(net, self.optimizer_state_)
+                net.epochs_before = self.n_iter_
             if prepare is not None:
                 prepare(net.module_, rows)
             try:
@@ -96,19 +119,31 @@ class HeldNet:
                 )
             except KeyboardInterrupt as interrupt:
                 outcome = interrupt
-        self._keep(net)
+        self._keep(net, self.history_ if resume else {})
         return rows, held_out, outcome
 
-    def _keep(self, net):
-        """Store the weights and the history of a trained net."""
+    def _keep(self, net, earlier):
+        """Store weights and history of a trained net, and the optimiser's state."""
         net.module_.eval()
         self._net = net
-        self.history_ = history_arrays(net)
+        later = history_arrays(net)
+        self.history_ = {
+            name: np.concatenate([earlier.get(name, []), later.get(name, [])])
+            for name in {**earlier, **later}
+        }
         self.n_iter_ = len(self.history_.get("train_loss", ()))
         self.weights_ = {
             k: v.detach().cpu().numpy().copy()
             for k, v in net.module_.state_dict().items()
         }
+        if self._continues:
+            self.optimizer_state_ = optimizer_arrays(net)
+
+    def _load_weights(self, net):
+        """Put the fitted weights into a net."""
+        net.module_.load_state_dict(
+            {k: torch.from_numpy(v.copy()) for k, v in self.weights_.items()}
+        )
 
     def _module(self):
         """Return the fitted module, ready for inference."""
@@ -120,11 +155,16 @@ class HeldNet:
             np.ascontiguousarray(array), dtype=torch.float32, device=self.net_.device
         )
 
-    def _in_blocks(self, function, array, rows):
-        """Apply a function of tensors to blocks of rows and return one numpy array."""
+    def _in_blocks(self, function, array, rows, convert=np.asarray):
+        """Apply a function of tensors to blocks of rows and return one numpy array.
+
+        ``convert`` is applied to the array of a block first.
+        """
         with torch.inference_mode(), fitting_threads(self.net_, rows):
             parts = [
-                function(self._to_device(array[start : start + rows])).cpu().numpy()
+                function(self._to_device(convert(array[start : start + rows])))
+                .cpu()
+                .numpy()
                 for start in range(0, array.shape[0], rows)
             ]
         return np.concatenate(parts)

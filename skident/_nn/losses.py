@@ -1,20 +1,115 @@
 """Objectives: what the networks minimise, and what is reported of them.
 
-Everything is in nats a row: summed over features and latents, averaged over rows.
+An objective is called with the module and a batch of rows, so that it can use encoder
+and decoder. Everything is summed over features and latents and averaged over rows.
 """
 
 import math
 
 import torch
 from torch import nn
+from torch.nn import functional
+
+from skident._nn.isometry import (
+    mixed_latents,
+    relative_distortion,
+    sphere_directions,
+)
 
 
 class SquaredError(nn.Module):
-    """Squared error summed over features, averaged over rows."""
+    """Squared error summed over features, averaged over rows.
+
+    An error compares what a decoder puts out with rows in network units, and knows
+    how to turn that output into rows of the data.
+
+    Attributes
+    ----------
+    name : str
+        Its name in ``ERRORS``.
+    """
+
+    name = "mse"
+
+    def __init__(self, mean, scale):
+        super().__init__()
+        self.register_buffer("mean", mean, persistent=False)
+        self.scale = scale
 
     def forward(self, output, x):
         """Compare rows (n, n_features)."""
         return (output - x).square().sum(-1).mean()
+
+    def decoded(self, output):
+        """Return the rows that an output stands for, in units of ``scale``."""
+        return output
+
+
+class CrossEntropy(SquaredError):
+    """Binary cross-entropy, in nats a row, of rows that lie in [0, 1].
+
+    The decoder puts out logits.
+
+    Parameters
+    ----------
+    mean : tensor of shape (n_features,)
+        Means of the data, which network units have at 0.
+    scale : float
+        What network units have at 1.
+    """
+
+    name = "bce"
+
+    def forward(self, output, x):
+        """Compare logits with rows in network units."""
+        target = (x * self.scale + self.mean).clamp(0.0, 1.0)
+        # -t ln s(o) - (1 - t) ln s(-o), of which neither term overflows
+        return (functional.softplus(output) - target * output).sum(-1).mean()
+
+    def decoded(self, output):
+        """Return probabilities, in units of ``scale`` and from the mean."""
+        return (torch.sigmoid(output) - self.mean) / self.scale
+
+
+ERRORS = {error.name: error for error in (SquaredError, CrossEntropy)}
+
+
+class Reconstruction(nn.Module):
+    r"""What an autoencoder minimises: an error, with masked input and a penalty.
+
+    .. math:: \mathrm{error}(g(f(m(x))), x) + w \, u \, \mathrm{distortion}(g)
+
+    Parameters
+    ----------
+    error : SquaredError or CrossEntropy
+        Compares the decoder's output with the rows.
+    isometry : float
+        The weight w of the relative distortion of the decoder.
+    unit : float
+        Error u of the columns' means, which makes the weight free of any scale.
+    mask : callable, optional
+        Masked rows from rows.
+    """
+
+    def __init__(self, error, *, isometry=0.0, unit=1.0, mask=None):
+        super().__init__()
+        self.error, self.weight, self.mask = error, isometry * unit, mask
+
+    def forward(self, module, x):
+        """Return the loss of a batch of rows (n, n_features)."""
+        z = module.encode(x if self.mask is None else self.mask(x))
+        loss = self.error(module.decode(z), x)
+        if self.weight:
+            loss = loss + self.weight * self._distortion(module, z)
+        return loss
+
+    def _distortion(self, module, z):
+        points = mixed_latents(z)
+        return relative_distortion(
+            lambda at: self.error.decoded(module.decode(at)),
+            points,
+            sphere_directions(points),
+        )
 
 
 class NegativeELBO(nn.Module):
@@ -35,8 +130,9 @@ class NegativeELBO(nn.Module):
         self.log_prob = log_prob
         self.beta = 1.0
 
-    def forward(self, encoded, x):
-        """Compare an ``Encoded`` batch with the rows it came from."""
+    def forward(self, module, x):
+        """Return the loss of a batch of rows (n, n_features)."""
+        encoded = module(x)
         fit = self.log_prob(encoded.parameters, x)
         kl = gaussian_kl(encoded.mean, encoded.log_var).sum(-1)
         return (self.beta * kl - fit).mean()

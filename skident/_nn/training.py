@@ -6,9 +6,8 @@ longer than the small networks of this package.
 """
 
 import contextlib
+import itertools
 import math
-import os
-import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +15,9 @@ import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
 
+from skident._nn.rows import MappedRows
+from skident._nn.threads import fitting_threads
 from skident._progress import progress_bar
-
-# Multiplications a step below which a second thread costs more than it does: measured
-# with fully connected layers.
-_SMALL_STEP = 2**25
 
 
 class Schedule(NamedTuple):
@@ -40,6 +37,10 @@ class Schedule(NamedTuple):
         Epochs without a better validation loss after which training stops.
     kl_warmup : float
         Fraction of the epochs, below 1, in which the criterion's ``beta`` rises to 1.
+    max_grad_norm : float or None
+        Length that the gradient of all weights together is cut to.
+    constant : bool
+        Whether the step size stays as it is instead of falling.
     """
 
     learning_rate: float
@@ -48,6 +49,8 @@ class Schedule(NamedTuple):
     max_epochs: int
     patience: int | None = None
     kl_warmup: float = 0.0
+    max_grad_norm: float | None = None
+    constant: bool = False
 
 
 def resolve_epochs(max_epochs, n_rows, batch_size, *, n_steps, least=20, most=500):
@@ -92,17 +95,21 @@ def hold_out(rows, fraction):
     """Split off a random fraction of the rows, at least one, by torch's generator.
 
     Returns the remaining rows and the held-out ones, or all rows and None if the
-    fraction is 0.
+    fraction is 0. Rows mapped from a file are not read.
     """
     if not fraction:
         return rows, None
     n_held = min(max(1, round(fraction * rows.shape[0])), rows.shape[0] - 1)
     order = torch.randperm(rows.shape[0]).to(rows.device)
-    return rows[order[n_held:]], rows[order[:n_held]]
+    take = rows.take if isinstance(rows, MappedRows) else rows.__getitem__
+    return take(order[n_held:]), take(order[:n_held])
 
 
 class TensorNet(NeuralNet):
-    """A skorch net that trains on rows of one tensor."""
+    """A skorch net that trains on rows of one tensor, or mapped from a file."""
+
+    # Set by the loop: epochs of earlier calls, and where gradients are cut.
+    epochs_before, max_grad_norm = 0, None
 
     @property
     def _default_callbacks(self):
@@ -120,51 +127,68 @@ class TensorNet(NeuralNet):
         """Run one pass and record its mean loss a row."""
         if iterator is None:
             return
-        total = 0.0
         self._set_training(training)
+        losses, step = [], self._descend if training else self._evaluate
         with contextlib.nullcontext() if training else _frozen_noise():
             for batch in iterator:
-                step = self._descend if training else self._evaluate
-                total = total + step(batch).detach() * batch.shape[0]
-        loss = float(total) / iterator.n_rows
-        if training and not math.isfinite(loss):
+                losses.append(step(batch).detach())
+        sizes = torch.tensor(iterator.sizes, dtype=torch.float64)
+        loss = float(torch.stack(losses).cpu().double() @ sizes) / iterator.n_rows
+        if not math.isfinite(loss):
+            part = "training" if training else "validation"
             raise FloatingPointError(
-                f"The training loss became {loss} in epoch {len(self.history)}: lower "
-                "learning_rate, or bring the columns of X to a smaller scale."
+                f"The {part} loss became {loss} in epoch "
+                f"{self.epochs_before + len(self.history)}: lower learning_rate, or "
+                "bring the columns of X to a smaller scale."
             )
         self.history.record(f"{prefix}_loss", loss)
 
     def _descend(self, batch):
         self.optimizer_.zero_grad(set_to_none=True)
-        loss = self.criterion_(self.module_(batch), batch)
+        loss = self.criterion_(self.module_, batch)
         loss.backward()
+        if self.max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(
+                self.module_.parameters(), self.max_grad_norm
+            )
         self.optimizer_.step()
         return loss
 
     def _evaluate(self, batch):
-        return self.criterion_(self.module_(batch), batch)
+        return self.criterion_(self.module_, batch)
 
 
 class _Batches:
-    """Batches of the rows of a tensor, indexed as they are asked for."""
+    """Batches of rows, indexed as they are asked for.
+
+    In training a last batch of one row joins the one before: a module that normalises
+    over a batch could not take it.
+    """
 
     def __init__(self, rows, batch_size, *, shuffle):
-        self.rows, self.batch_size, self.shuffle = rows, batch_size, shuffle
+        self.rows, self.shuffle = rows, shuffle
         self.n_rows = rows.shape[0]
+        full, rest = divmod(self.n_rows, batch_size)
+        self.sizes = [batch_size] * full + [rest] * (rest > 0)
+        if shuffle and rest == 1 and full:
+            self.sizes[-2:] = [batch_size + 1]
 
     def __iter__(self):
         if not self.shuffle:
-            yield from self.rows.split(self.batch_size)
+            stops = list(itertools.accumulate(self.sizes))
+            for start, stop in zip([0, *stops], stops, strict=False):
+                yield self.rows[start:stop]
             return
         order = torch.randperm(self.n_rows).to(self.rows.device)
-        for index in order.split(self.batch_size):
+        for index in order.split(self.sizes):
             yield self.rows[index]
 
 
 @contextlib.contextmanager
 def _frozen_noise():
     """Evaluate without gradients and with the same noise every time."""
-    with torch.random.fork_rng(), torch.inference_mode():
+    # not inference mode, in which a penalty could not differentiate the decoder
+    with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
         yield
 
@@ -177,6 +201,7 @@ class _Cosine(Callback):
 
     def on_epoch_begin(self, net, **kwargs):
         done = (len(net.history) - 1) / self.schedule.max_epochs
+        done = 0.0 if self.schedule.constant else done
         rate = 0.5 * self.schedule.learning_rate * (1.0 + math.cos(math.pi * done))
         for group in net.optimizer_.param_groups:
             group["lr"] = rate
@@ -214,9 +239,12 @@ class _Best(Callback):
         loss = record.get("valid_loss", -epoch)
         if loss < self.loss or self.weights is None:
             self.loss, self.epoch = loss, epoch
-            self.weights = {k: v.clone() for k, v in net.module_.state_dict().items()}
+            self.keep(net)
         elif self.patience is not None and epoch - self.epoch >= self.patience:
             raise _Converged
+
+    def keep(self, net):
+        self.weights = {k: v.clone() for k, v in net.module_.state_dict().items()}
 
     def restore(self, net):
         if self.weights is not None:
@@ -256,66 +284,6 @@ def build_net(module, criterion, schedule, device):
     return net.initialize()
 
 
-class _OneThread:
-    """Limit torch to one thread while anything is inside, from however many threads.
-
-    A small step is over sooner than threads can share it, and where cores are busy
-    they wait for each other a hundred times longer than they work.
-    """
-
-    def __init__(self):
-        self.lock, self.inside, self.before = threading.Lock(), 0, 1
-
-    def __enter__(self):
-        with self.lock:
-            if self.inside == 0:
-                self.before = torch.get_num_threads()
-                torch.set_num_threads(1)
-            self.inside += 1
-
-    def __exit__(self, *exception):
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                torch.set_num_threads(self.before)
-
-
-_one_thread = _OneThread()
-
-
-def fitting_threads(net, n_rows):
-    """Return the context for steps of so many rows: one thread, or as many as set."""
-    n_weights = sum(p.numel() for p in net.module_.parameters())
-    small = n_weights * n_rows < _SMALL_STEP and net.device.type == "cpu"
-    return _one_thread if small else contextlib.nullcontext()
-
-
-# torch has one default generator a process, which modules draw their weights from: fits
-# in several threads take turns, or they would change each other's numbers.
-_turn = threading.RLock()
-
-
-def _new_turn():
-    global _turn
-    _turn = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # the thread that held it in the parent is not there in the child
-    os.register_at_fork(after_in_child=_new_turn)
-
-
-@contextlib.contextmanager
-def seeded(seed):
-    """Run torch with a seed and leave its global generators as they were.
-
-    Threads wait for each other here; processes do not.
-    """
-    with _turn, torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
-
-
 def train(net, rows, held_out, schedule, *, verbose, description):
     """Train a net in place; its best weights are in it at the end, whatever ends it.
 
@@ -323,7 +291,7 @@ def train(net, rows, held_out, schedule, *, verbose, description):
     ----------
     net : TensorNet
         From :func:`build_net`.
-    rows, held_out : tensor of shape (n, n_features)
+    rows, held_out : tensor or MappedRows of shape (n, n_features)
         Training rows, and validation rows or None.
     schedule : Schedule
         How to train.
@@ -345,7 +313,10 @@ def train(net, rows, held_out, schedule, *, verbose, description):
         As raised, after the best weights so far were restored.
     """
     best = _Best(schedule)
+    if net.epochs_before:
+        best.keep(net)
     batch_size = min(schedule.batch_size, rows.shape[0])
+    net.max_grad_norm = schedule.max_grad_norm
     with (
         fitting_threads(net, batch_size),
         progress_bar(schedule.max_epochs, description, verbose=verbose) as advance,
@@ -362,6 +333,24 @@ def train(net, rows, held_out, schedule, *, verbose, description):
             net.callbacks_ = []
             best.restore(net)
     return False
+
+
+def optimizer_arrays(net):
+    """Return the state of the optimiser as arrays, by quantity and weight."""
+    return {
+        f"{quantity}:{name}": value.detach().cpu().numpy().copy()
+        for name, weight in net.module_.named_parameters()
+        for quantity, value in net.optimizer_.state.get(weight, {}).items()
+    }
+
+
+def load_optimizer(net, arrays):
+    """Put the arrays of :func:`optimizer_arrays` back into an optimiser."""
+    weights = dict(net.module_.named_parameters())
+    for key, array in arrays.items():
+        quantity, name = key.split(":", 1)
+        value = torch.from_numpy(array.copy()).to(net.device)
+        net.optimizer_.state[weights[name]][quantity] = value
 
 
 def history_arrays(net):

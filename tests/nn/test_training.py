@@ -2,19 +2,19 @@ import numpy as np
 import pytest
 import torch
 
-from skident._nn.losses import SquaredError
+from skident._nn.losses import Reconstruction, SquaredError
 from skident._nn.modules import Autoencoder, VariationalAutoencoder, perceptron
+from skident._nn.threads import _SMALL_STEP, _OneThread, fitting_threads, seeded
 from skident._nn.training import (
-    _SMALL_STEP,
     Schedule,
-    _OneThread,
+    _Batches,
     build_net,
-    fitting_threads,
     history_arrays,
     hold_out,
+    load_optimizer,
+    optimizer_arrays,
     resolve_device,
     resolve_epochs,
-    seeded,
     train,
 )
 
@@ -27,10 +27,14 @@ def rows(n=64, width=5):
     )
 
 
+def objective(width=5, **options):
+    return Reconstruction(SquaredError(torch.zeros(width), 1.0), **options)
+
+
 def new_net(schedule, width=5):
     with seeded(0):
         return build_net(
-            Autoencoder(width, 2, (8,), 0.2), SquaredError(), schedule, CPU
+            Autoencoder(width, 2, (8,), 0.2), objective(width), schedule, CPU
         )
 
 
@@ -77,7 +81,7 @@ def test_best_epoch_is_restored():
     best = history["valid_loss"].min()
     assert best < history["valid_loss"][-1]
     with torch.inference_mode():
-        loss = float(net.criterion_(net.module_(X[8:]), X[8:]))
+        loss = float(net.criterion_(net.module_, X[8:]))
     assert loss == pytest.approx(best, rel=1e-5)
 
 
@@ -94,15 +98,16 @@ def test_patience_stops_the_training():
 def test_warm_up_ends_at_one_and_its_epochs_are_never_best():
     seen = []
 
-    class Recorder(SquaredError):
+    class Recorder(Reconstruction):
         beta = 1.0
 
-        def forward(self, output, x):
+        def forward(self, module, x):
             seen.append(self.beta)
-            return super().forward(output, x)
+            return super().forward(module, x)
 
     schedule = Schedule(1e-3, 0.0, 64, 10, kl_warmup=0.99)
-    net = build_net(Autoencoder(5, 2, (8,), 0.2), Recorder(), schedule, CPU)
+    recorder = Recorder(SquaredError(torch.zeros(5), 1.0))
+    net = build_net(Autoencoder(5, 2, (8,), 0.2), recorder, schedule, CPU)
     train(net, rows(), None, schedule, verbose=0, description="")
     assert seen == pytest.approx([k / 9 for k in range(10)])
 
@@ -149,6 +154,78 @@ def test_loss_that_is_not_finite_names_the_epoch():
     net = new_net(schedule)
     with pytest.raises(FloatingPointError, match=r"in epoch [12345]: lower learning"):
         train(net, rows(), None, schedule, verbose=0, description="")
+
+
+def test_validation_loss_that_is_not_finite_is_named_too():
+    schedule = Schedule(1e-3, 0.0, 64, 10)
+    held = rows(8)
+    held[3, 2] = torch.nan
+    with pytest.raises(FloatingPointError, match="validation loss became nan in epoch"):
+        train(new_net(schedule), rows(), held, schedule, verbose=0, description="")
+
+
+def test_a_last_batch_of_one_row_joins_the_one_before():
+    def sizes(n, batch_size, *, shuffle=True):
+        batches = _Batches(rows(n), batch_size, shuffle=shuffle)
+        found = [len(batch) for batch in batches]
+        assert found == batches.sizes and sum(found) == n
+        return found
+
+    assert sizes(9, 4) == [4, 5]
+    assert sizes(9, 4, shuffle=False) == [4, 4, 1]
+    assert sizes(10, 4) == [4, 4, 2]
+    assert sizes(1, 4) == [1]
+    assert sizes(5, 4) == [5]
+    assert sizes(3, 1) == [1, 1, 1]
+
+
+def test_each_epoch_takes_each_row_once():
+    X = torch.arange(23.0)[:, None]
+    with seeded(0):
+        batches = torch.cat(list(_Batches(X, 11, shuffle=True)))
+    assert sorted(batches[:, 0].tolist()) == list(range(23))
+    assert batches[:, 0].tolist() != list(range(23))
+
+
+def test_gradients_are_cut_to_a_length():
+    """With a length of zero but rounding, AdamW without decay stays where it was."""
+
+    def moved(length):
+        # plain descent shows the length of a step; Adam would divide it out
+        schedule = Schedule(1.0, 0.0, 64, 1, max_grad_norm=length, constant=True)
+        net = new_net(schedule)
+        net.optimizer_ = torch.optim.SGD(net.module_.parameters(), lr=1.0)
+        before = [p.detach().clone() for p in net.module_.parameters()]
+        train(net, rows(), None, schedule, verbose=0, description="")
+        return float(
+            sum(
+                (p.detach() - b).square().sum()
+                for p, b in zip(net.module_.parameters(), before, strict=True)
+            ).sqrt()
+        )
+
+    assert moved(1e-3) == pytest.approx(1e-3, rel=1e-3)
+    assert moved(1e9) == pytest.approx(moved(None), rel=1e-4) and moved(None) > 0.1
+
+
+def test_optimizer_goes_on_from_its_arrays():
+    schedule = Schedule(1e-2, 1e-3, 16, 2, constant=True)
+    whole, half = new_net(schedule), new_net(schedule)
+    with seeded(1):
+        train(whole, rows(), None, schedule, verbose=0, description="")
+        train(whole, rows(), None, schedule, verbose=0, description="")
+    with seeded(1):
+        train(half, rows(), None, schedule, verbose=0, description="")
+        other = new_net(schedule)
+        other.module_.load_state_dict(half.module_.state_dict())
+        load_optimizer(other, optimizer_arrays(half))
+        state = torch.random.get_rng_state()
+    with seeded(0):
+        torch.random.set_rng_state(state)
+        train(other, rows(), None, schedule, verbose=0, description="")
+    expected = whole.module_.state_dict()
+    for name, weights in other.module_.state_dict().items():
+        assert torch.equal(weights, expected[name])
 
 
 @pytest.mark.parametrize("n", [2, 3, 10, 1000])

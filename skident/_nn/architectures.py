@@ -1,0 +1,105 @@
+"""Which module an autoencoder is made of: a table of ours, or a class of the user's."""
+
+import torch
+from torch import nn
+
+from skident._nn.convolutions import SMALLEST_SIDE, ConvolutionalAutoencoder
+from skident._nn.modules import Autoencoder
+
+ARCHITECTURES = {"mlp": Autoencoder, "conv": ConvolutionalAutoencoder}
+
+
+def check_image_shape(image_shape, n_features):
+    """Return an image shape as a tuple of ints that has as many pixels as columns."""
+    shape = tuple(image_shape)
+    whole = all(isinstance(side, int) or hasattr(side, "__index__") for side in shape)
+    if len(shape) not in (2, 3) or not whole or any(side < 1 for side in shape):
+        raise ValueError(
+            "image_shape must be (height, width) or (height, width, channels), "
+            f"positive integers, got {image_shape!r}."
+        )
+    shape = tuple(int(side) for side in shape)
+    n_pixels = shape[0] * shape[1] * (shape[2] if len(shape) == 3 else 1)
+    if n_pixels != n_features:
+        raise ValueError(
+            f"image_shape={shape} has {n_pixels} values, but X has {n_features} "
+            "columns: each row must be one flattened image."
+        )
+    return shape
+
+
+def check_conv_shape(image_shape):
+    """Raise a ``ValueError`` unless there is an image large enough to be halved."""
+    if image_shape is None:
+        raise ValueError(
+            "architecture='conv' needs image_shape=(height, width) or (height, width, "
+            "channels), got None."
+        )
+    if min(image_shape[:2]) < SMALLEST_SIDE:
+        raise ValueError(
+            f"architecture='conv' needs images of at least {SMALLEST_SIDE} x "
+            f"{SMALLEST_SIDE} pixels, got image_shape={image_shape}: use 'mlp'."
+        )
+
+
+def check_module_class(module):
+    """Raise a ``ValueError`` if a module is an instance, or cannot be called."""
+    if isinstance(module, nn.Module):
+        raise ValueError(
+            f"module must be a class, got an instance of {type(module).__name__}: its "
+            "weights would pass from one fit to the next. Give the class, and its "
+            "arguments as module_params."
+        )
+    if not callable(module):
+        raise ValueError(f"module must be a class of torch modules, got {module!r}.")
+
+
+def new_module(kind, n_features, n_components, options):
+    """Return a module with new weights.
+
+    Parameters
+    ----------
+    kind : str or class
+        A name of ``ARCHITECTURES``, or what is called in its place.
+    n_features, n_components : int
+        Width of the data and of the representation.
+    options : dict
+        Further arguments by name.
+
+    Returns
+    -------
+    Module
+        With ``encode`` and ``decode``.
+    """
+    make = ARCHITECTURES[kind] if isinstance(kind, str) else kind
+    module = make(n_features, n_components, **options)
+    if not isinstance(module, nn.Module) or not all(
+        callable(getattr(module, name, None)) for name in ("encode", "decode")
+    ):
+        raise ValueError(
+            f"module={make!r} made a {type(module).__name__}, but a torch module with "
+            "the methods encode and decode is needed."
+        )
+    return module
+
+
+def check_widths(module, rows, n_components):
+    """Raise a ``ValueError`` unless a module maps to the right widths, both ways."""
+    was_training = module.training
+    module.eval()
+    with torch.no_grad():
+        z = module.encode(rows)
+        _check_shape(
+            z, (rows.shape[0], n_components), f"{type(module).__name__}.encode"
+        )
+        _check_shape(module.decode(z), rows.shape, f"{type(module).__name__}.decode")
+    module.train(was_training)
+
+
+def _check_shape(output, shape, name):
+    got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
+    if got != tuple(shape):
+        raise ValueError(
+            f"module: {name} must return a tensor of shape {tuple(shape)} here, got "
+            f"{got}."
+        )

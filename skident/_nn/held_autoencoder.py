@@ -1,0 +1,146 @@
+"""What an autoencoder with scikit-learn's face does with its network."""
+
+import numpy as np
+import torch
+
+from skident._nn.architectures import (
+    check_conv_shape,
+    check_image_shape,
+    check_module_class,
+    check_widths,
+    new_module,
+)
+from skident._nn.held import HeldNet, check_layer_sizes
+from skident._nn.jacobians import batched_jacobian
+from skident._nn.losses import ERRORS, Reconstruction
+from skident._nn.masks import RandomMask
+from skident._nn.rows import (
+    MappedRows,
+    as_tensor,
+    check_unit_interval,
+    column_statistics,
+    cross_entropy_of_means,
+    in_network_units,
+    is_mapped,
+)
+from skident._nn.training import Schedule, build_net, resolve_device, resolve_epochs
+
+_N_STEPS = 3000
+# Rows a block of inference, and numbers that a block of rows may hold: 16 MiB.
+_BLOCK, _BLOCK_NUMBERS = 8192, 2**22
+
+
+class HeldAutoencoder(HeldNet):
+    """Mixin of the autoencoder: its network from its parameters, rows in and out.
+
+    The parameters are those of :class:`skident.AutoencoderEmbedder`. Rows come checked.
+    """
+
+    _continues = True
+
+    def _fix_units(self, X):
+        """Set units and loss by the rows of a fit, and return their statistics."""
+        columns = column_statistics(X)
+        self.mean_, self.scale_ = columns.mean, columns.scale
+        self.loss_ = self.loss
+        if self.loss == "auto":
+            self.loss_ = "bce" if columns.two_valued else "mse"
+        self._check_range(X)
+        # what a constant reconstruction leaves: the unit of the penalty
+        if self.loss_ == "bce":
+            self._unit = cross_entropy_of_means(X, self.mean_) or 1.0
+        else:
+            self._unit = float(X.shape[1])
+        return columns
+
+    def _check_range(self, X):
+        if self.loss_ == "bce":
+            check_unit_interval(X, getattr(self, "feature_names_in_", None))
+
+    def _new_architecture(self, n_features):
+        """Return what the parameters say of the network, checked."""
+        shape = self.image_shape
+        if shape is not None:
+            shape = check_image_shape(shape, n_features)
+        kind, options = self.architecture, {"negative_slope": self.negative_slope}
+        if self.module is not None:
+            check_module_class(self.module)
+            kind, options = self.module, dict(self.module_params or {})
+        else:
+            check_layer_sizes(self.hidden_layer_sizes)
+            options["hidden_layer_sizes"] = tuple(self.hidden_layer_sizes)
+            if kind == "conv":
+                check_conv_shape(shape)
+                options |= {"image_shape": shape, "n_filters": self.n_filters}
+        return {
+            "kind": kind,
+            "n_features": n_features,
+            "n_components": self.n_components,
+            "options": options,
+        }
+
+    def _schedule(self, n_rows):
+        return Schedule(
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            max_epochs=resolve_epochs(
+                self.max_epochs, n_rows, self.batch_size, n_steps=_N_STEPS
+            ),
+            patience=self.n_iter_no_change if self.early_stopping else None,
+            max_grad_norm=self.max_grad_norm,
+        )
+
+    def _new_net(self, schedule, device):
+        mask = None
+        if self.mask_ratio:
+            shape = None if self.image_shape is None else tuple(self.image_shape)
+            mask = RandomMask(self.mask_ratio, shape, self.patch_size)
+        objective = Reconstruction(
+            ERRORS[self.loss_](torch.from_numpy(self.mean_).float(), self.scale_),
+            isometry=self.isometry,
+            unit=self._unit,
+            mask=mask,
+        )
+        module = new_module(**self._architecture)
+        return build_net(module, objective, schedule, device)
+
+    def _check_module(self, module, rows):
+        if self.module is not None:
+            check_widths(module, rows[:2], self.n_components)
+
+    def _network_rows(self, X):
+        device = resolve_device(self.device)
+        make = MappedRows if is_mapped(X) else as_tensor
+        return make(X, self.mean_, self.scale_, device)
+
+    def _decode(self, z):
+        """Map a tensor of latents to rows in network units."""
+        return self.net_.criterion_.error.decoded(self._module().decode(z))
+
+    def _jacobians(self, Z):
+        """Return the decoder's Jacobians in network units, float32."""
+        return self._in_blocks(
+            lambda z: batched_jacobian(self._decode, z), Z, self._jacobian_rows()
+        )
+
+    def _jacobian_rows(self):
+        """Return how many Jacobians make a block."""
+        width = self.n_features_in_ * self._architecture["n_components"]
+        return max(1, min(1024, _BLOCK_NUMBERS // width))
+
+    def _encoded(self, X):
+        n_rows = max(1, min(_BLOCK, _BLOCK_NUMBERS // X.shape[1]))
+        return self._in_blocks(
+            self._module().encode,
+            X,
+            n_rows,
+            lambda block: in_network_units(block, self.mean_, self.scale_),
+        )
+
+    def _decoded(self, Z):
+        n_rows = max(1, min(_BLOCK, _BLOCK_NUMBERS // self.n_features_in_))
+        rows = self._in_blocks(self._decode, Z, n_rows).astype(np.float64)
+        rows *= self.scale_
+        rows += self.mean_
+        return rows

@@ -1,0 +1,71 @@
+"""How far a decoder is from a scaled isometry, as a penalty for training."""
+
+import torch
+from torch.autograd import forward_ad
+
+# How far beyond a pair of latents their mixtures reach, in units of their distance.
+_BEYOND = 0.2
+
+
+def mixed_latents(z):
+    """Draw latents on lines through random pairs, a little beyond their ends.
+
+    Parameters
+    ----------
+    z : tensor of shape (n, n_components)
+        Encoded rows.
+
+    Returns
+    -------
+    tensor of shape (n, n_components)
+        ``a z_i + (1 - a) z_j`` with j a permutation and a uniform in [-0.2, 1.2] (Lee
+        et al., ICLR 2022), without a gradient.
+    """
+    n = z.shape[0]
+    z = z.detach()
+    partner = z[torch.randperm(n, device="cpu").to(z.device)]
+    share = torch.rand(n, 1, device=z.device, dtype=z.dtype)
+    return torch.lerp(partner, z, share * (1.0 + 2.0 * _BEYOND) - _BEYOND)
+
+
+def sphere_directions(z):
+    """Draw one direction for each latent, uniform on the sphere of radius sqrt(d)."""
+    v = torch.randn_like(z)
+    return v * (z.shape[1] ** 0.5 / v.norm(dim=1, keepdim=True))
+
+
+def relative_distortion(decode, z, v):
+    r"""Measure how far the decoder's metric is from a constant times the identity.
+
+    .. math:: d \, \frac{E[v^T (J^T J)^2 v]}{E[v^T J^T J v]^2} - 1
+
+    with J the decoder's Jacobian at z, by one forward-mode and one reverse-mode
+    product. Both means are taken over the batch before they are divided: a ratio a
+    point would allow a scale that varies from point to point.
+
+    Parameters
+    ----------
+    decode : callable
+        From (n, n_components) to (n, n_outputs), row by row.
+    z : tensor of shape (n, n_components)
+        Points.
+    v : tensor of shape (n, n_components)
+        Directions of length ``sqrt(n_components)``.
+
+    Returns
+    -------
+    tensor of shape ()
+        At least 0, and 0 exactly if :math:`J^T J v = c v` with one c for all rows.
+
+    References
+    ----------
+    .. [1] Y. Lee, S. Yoon, M. Son, F. C. Park, "Regularized autoencoders for isometric
+       representation learning", ICLR 2022.
+    """
+    with torch.enable_grad(), forward_ad.dual_level():
+        z = z.detach().requires_grad_()
+        x, push = forward_ad.unpack_dual(decode(forward_ad.make_dual(z, v)))
+        (pull,) = torch.autograd.grad(x, z, push, create_graph=True)
+    tiny = torch.finfo(z.dtype).tiny
+    length = push.square().sum(1).mean().clamp_min(tiny)
+    return z.shape[1] * (pull.square().sum(1).mean() / length) / length - 1.0
