@@ -83,9 +83,9 @@ def make_ising(
         to the next one, and the last to the first. So along a periodic side of
         length 2 the two sites are joined by two bonds; along a side of length 1 there
         is none. If False the last site has no next one.
-    method : {"auto", "exact", "swendsen-wang", "wolff", "multispin", "heat-bath"}, \
-            default="auto"
-        How to draw; see Notes. "auto" depends on the model and the temperature alone:
+    method : str, default="auto"
+        "exact", "swendsen-wang", "wolff", "multispin" or "heat-bath"; see Notes.
+        "auto" depends on the model and the temperature alone:
 
         - "exact" if the lattice is narrow enough;
         - else "multispin" if it is frustrated (``coupling < 0`` and a periodic side of
