@@ -5,7 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skident._kernels.hopfield import advance_chains, start_chains, unpack_chains
+from skident._kernels.hopfield import (
+    advance_chains,
+    chain_scratch,
+    start_chains,
+    unpack_chains,
+)
 from skident._math.hopfield import site_classes
 
 # The hottest temperature, in units of the spin glass temperature 1 + sqrt(P / N),
@@ -82,10 +87,10 @@ class HopfieldChains(NamedTuple):
         the least burn-in, counted in sweeps, has to cover it.
         """
         n_passes = n_sweeps * len(self.temperatures)
+        model = self.patterns, self.columns, self.labels
         advance_chains(
-            self.patterns, self.columns, self.labels, 1 / self.temperatures, n_passes,
-            *state,
-        )  # fmt: skip
+            *model, 1 / self.temperatures, n_passes, chain_scratch(*model), *state
+        )
 
     def observe(self, state):
         """Return the energy and the squared overlaps of each chain."""

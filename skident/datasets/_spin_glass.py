@@ -390,7 +390,9 @@ def _hottest(matrix):
     if matrix.nnz == 0:
         return 0.0
     n_sites, largest = matrix.shape[0], np.abs(matrix.data).max()
-    scaled = matrix / largest
+    scaled = matrix.copy()
+    # Not matrix / largest, which is a product with 1 / largest and may overflow.
+    scaled.data /= largest
     if n_sites <= _DENSE_SITES:
         top = np.linalg.eigvalsh(scaled.toarray())[-1]
     else:

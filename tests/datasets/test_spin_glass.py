@@ -381,3 +381,12 @@ def test_bad_input_is_named(changes, message):
     arguments = {"couplings": np.zeros((9, 9)), "temperature": 1.0, **changes}
     with pytest.raises(ValueError, match=message):
         make_spin_glass(3, **arguments)
+
+
+@pytest.mark.parametrize("unit", [1e-310, 1e-300, 1e90])
+def test_couplings_of_any_size(unit):
+    couplings = np.diag(np.full(5, unit), 1)
+    couplings += couplings.T
+    X, _ = make_spin_glass(20, couplings, temperature=1.0, random_state=0)
+    if unit > 1:
+        assert (X == X[:, :1]).all()

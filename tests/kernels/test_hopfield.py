@@ -50,10 +50,12 @@ def test_chains_agree_with_their_twin(n_patterns, n_sites, cold):
     signs, patterns, columns, labels = model(n_patterns, n_sites)
     betas = np.array([2.0, 1.0, 0.5])
     results = []
+    arguments = patterns, columns, labels, betas
+    scratch = hopfield.chain_scratch(*arguments[:3])
     for pick in (lambda f: f, lambda f: f.py_func):
         with np.errstate(over="ignore"):
             chains = start(patterns, n_sites, cold=cold, pick=pick)
-            pick(hopfield.advance_chains)(patterns, columns, labels, betas, 4, *chains)
+            pick(hopfield.advance_chains)(*arguments, 4, scratch, *chains)
         rows = np.empty((4, n_sites), np.int8)
         pick(hopfield.unpack_chains)(
             chains[1], chains[3], signs[0].astype(np.int8), rows
@@ -67,9 +69,11 @@ def test_chains_go_on_where_they_stopped():
     _, patterns, columns, labels = model(3, 70)
     betas = np.array([2.0, 1.0, 0.5])
     once, twice = start(patterns, 70), start(patterns, 70)
-    hopfield.advance_chains(patterns, columns, labels, betas, 8, *once)
+    arguments = patterns, columns, labels, betas
+    scratch = hopfield.chain_scratch(*arguments[:3])
+    hopfield.advance_chains(*arguments, 8, scratch, *once)
     for n_sweeps in (1, 4, 3):
-        hopfield.advance_chains(patterns, columns, labels, betas, n_sweeps, *twice)
+        hopfield.advance_chains(*arguments, n_sweeps, scratch, *twice)
     for a, b in zip(once, twice, strict=True):
         np.testing.assert_array_equal(a, b)
     # Pairs of three temperatures: one in every sweep.
