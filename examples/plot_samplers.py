@@ -32,7 +32,11 @@ for temperature in temperatures:
     energies.append(per_site.mean())
     errors.append(per_site.std() / np.sqrt(info.ess))
     sheets.append(X[0].reshape(side, side))
-    print(f"T = {temperature:.3f}  {info.method:14} burn-in {info.burn_in:4} sweeps")
+    exact_energy = exact.ising((side, side), temperature).energy
+    print(
+        f"T = {temperature:.3f}  {info.method:14} burn-in {info.burn_in:3} sweeps, "
+        f"{(energies[-1] - exact_energy) / errors[-1]:+.1f} errors from the truth"
+    )
 
 fine = np.linspace(1.5, 3.7, 100)
 kaufman = [exact.ising((side, side), t).energy for t in fine]
@@ -40,6 +44,7 @@ kaufman = [exact.ising((side, side), t).energy for t in fine]
 # %%
 # Order of directors
 # ------------------
+# Directors that favour parallel neighbours (all are neighbours, with strength U = 1).
 # Draws of the Maier-Saupe model are exact at any temperature: no chain at all. ``y``
 # holds the tensor Q, and sqrt(2 <tr Q^2> / 3) is the order parameter.
 n_sites = 64

@@ -91,7 +91,8 @@ def make_couplings(
     mean : float, default=0.0
         Mean of the couplings; for "binary" at most ``scale`` in size.
     scale : float, default=1.0
-        Their standard deviation or size, in units of k_B T.
+        Their standard deviation or size, an energy: the T of
+        :func:`make_spin_glass` is in the same units.
     random_state : int, RandomState instance or None, default=None
         Seed of the couplings.
 
@@ -190,7 +191,8 @@ def check_couplings(couplings, name="couplings"):
         raise ValueError(f"{name} must be real numbers, got type {couplings.dtype}.")
     if couplings.ndim != 2 or len({*couplings.shape}) > 1 or 0 in couplings.shape:
         raise ValueError(
-            f"{name} must have shape (n_sites, n_sites), got {couplings.shape}."
+            f"{name} must have shape (n_sites, n_sites), got {couplings.shape}; for a "
+            "lattice see lattice_graph."
         )
     matrix = sparse.csr_array(couplings, dtype=np.float64, copy=True)
     matrix.sum_duplicates()

@@ -70,8 +70,8 @@ def make_curie_weiss(
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
-        overflows at 127.
+        The spins; ``out`` if it was given. Cast before a product
+        such as X @ w: it stays int8 and wraps at 127 (X.sum() does not).
     y : ndarray of shape (n_samples,)
         The magnetisation M / N, in [-1, 1] for either ``spin_values``.
     info : Bunch

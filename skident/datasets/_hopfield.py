@@ -72,7 +72,8 @@ def make_hopfield(
         at 64 sites (a few seconds of preparation, 0.25 GB), 4 at 150, 3 at 700, 2 at
         15,000.
     draws_per_chain : int, default=1
-        Samples taken from each chain: 1 gives independent samples. No effect if exact.
+        Samples taken from each chain: row k is draw ``k % draws_per_chain`` of chain
+        ``k // draws_per_chain``; 1 gives independent samples. No effect if exact.
     spacing : int or "auto", default="auto"
         Sweeps between the samples of a chain; "auto" is one autocorrelation time. No
         effect if exact.
@@ -92,11 +93,12 @@ def make_hopfield(
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
-        overflows at 127.
+        The spins; ``out`` if it was given. Cast before a product
+        such as X @ w: it stays int8 and wraps at 127 (X.sum() does not).
     y : ndarray of shape (n_samples, n_patterns)
         The overlaps :math:`\xi^\mu \cdot s / N`, in [-1, 1] for either
-        ``spin_values``.
+        ``spin_values``. The well of a sample is that of its largest ``abs(y)``; ties
+        are common in small systems, and :func:`skident.exact.hopfield` shares them.
     info : Bunch
         Only if ``return_info``: ``method`` ("exact" or "tempering"), ``energies``
         (n_samples,) the total H, ``order_parameter`` = y, ``tau_int`` the integrated

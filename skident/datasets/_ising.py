@@ -93,9 +93,10 @@ def make_ising(
           T / \|J\| of at least 2, 2.8, 5.4 in one, two, three dimensions;
         - else "swendsen-wang".
     draws_per_chain : int, default=1
-        Successive draws from one chain. By default every sample has its own chain and
-        is independent of the others; more are cheaper, and correlated. An exact method
-        has no chains and takes no notice.
+        Successive draws from one chain: row k is draw ``k % draws_per_chain`` of chain
+        ``k // draws_per_chain``. By default every sample has its own chain and is
+        independent of the others; more are cheaper, and correlated. An exact method has
+        no chains and takes no notice.
     spacing : int or "auto", default="auto"
         Sweeps between the draws of a chain; "auto" is one autocorrelation time.
     spin_values : {(-1, 1), (0, 1)}, default=(-1, 1)
@@ -114,8 +115,8 @@ def make_ising(
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
-        overflows at 127.
+        The spins; ``out`` if it was given. Cast before a product
+        such as X @ w: it stays int8 and wraps at 127 (X.sum() does not).
     y : ndarray of shape (n_samples,)
         The order parameter, in [-1, 1] for either ``spin_values``: the magnetisation
         a site, or for ``coupling < 0`` the staggered one, in which spins count with
@@ -128,7 +129,8 @@ def make_ising(
         - ``tau_int``, the integrated autocorrelation time :math:`1 + 2 \sum_t \rho(t)`
           in sweeps; ``burn_in`` and ``spacing`` in sweeps;
         - ``ess``, the number of independent samples that these are worth, for energy
-          and (absolute, without a field) order parameter;
+          and order parameter; without a field for its absolute value, not for its sign,
+          which chains of single spins keep below the transition;
         - ``acceptance``, the share of proposals accepted (1 if none are made);
         - ``start_disagreement``: by how many standard deviations pilot chains from a
           random and from an ordered start differ (0.1 is noise, 2 the most).

@@ -127,7 +127,7 @@ def make_nonlinear_mixture(
     X : ndarray of shape (n_samples, n_features)
         The features g(y) plus noise; ``out`` if it was given.
     y : ndarray of shape (n_samples, n_factors)
-        The factors.
+        The factors, of mean 0 and variance 1.
     info : Bunch
         Only if ``return_info``: ``map``, with ``map(y)`` the features without noise,
         ``map.jacobian(y)`` of shape (n_samples, n_features, n_factors) and

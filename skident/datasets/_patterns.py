@@ -31,7 +31,7 @@ def make_patterns(n_patterns, n_sites, *, random_state=None):
     Returns
     -------
     ndarray of shape (n_patterns, n_sites), dtype int8
-        Values in {-1, 1}. Cast before multiplying: an int8 sum overflows at 127.
+        Values in {-1, 1}. Cast before a product such as patterns @ x: it wraps at 127.
 
     Raises
     ------

@@ -107,17 +107,20 @@ def make_spin_glass(
     Returns
     -------
     X : ndarray of shape (n_samples, n_sites), dtype int8
-        The spins; ``out`` if it was given. Cast before multiplying: an int8 sum
-        overflows at 127.
+        The spins; ``out`` if it was given. Cast before a product
+        such as X @ w: it stays int8 and wraps at 127 (X.sum() does not).
     y : ndarray of shape (n_samples,)
         The overlap :math:`q = \frac{1}{N} \sum_i s_i^a s_i^b` of each sample with its
         replica, in [-1, 1] for either ``spin_values``. The replica of sample 2j is
         sample 2j + 1 (with ``draws_per_chain`` > 1 the same draw of the next chain),
-        so that both have the same q.
+        so that both have the same q: y holds n_samples / 2 independent values, and the
+        mean of a function of q has the error of ess / 2 of them. The replica of the
+        last sample may not be among the rows.
     info : Bunch
         Only if ``return_info``: ``method``, ``energies`` (n_samples,) the total H,
         ``order_parameter`` = y, ``tau_int`` the integrated autocorrelation time
-        :math:`1 + 2 \sum_t \rho(t)` in sweeps, ``ess``, ``burn_in`` and ``spacing`` in
+        :math:`1 + 2 \sum_t \rho(t)` in sweeps, ``ess`` the number of
+        independent samples for functions of one row, ``burn_in`` and ``spacing`` in
         sweeps, ``acceptance`` the share of exchanges accepted, ``start_disagreement``
         between chains from random and from quenched starts in standard deviations,
         ``temperatures`` the ladder and ``exchange_acceptance`` of each two neighbours
