@@ -173,13 +173,14 @@ def test_draws_show_the_nematic_transition():
     assert 0 < slope < 22 * 0.22
 
 
-# On the largest lattice single spins are compared where they relax quickly.
+# On large lattices single spins are not compared at the critical point, where they
+# relax in thousands of sweeps.
 SWEEPS = [
     (method, side, temperature)
     for method in ("swendsen-wang", "wolff", "multispin")
     for side in (8, 32, 64)
     for temperature in (1.5, 2.0, 2.269, 2.5, 4.0)
-    if method != "multispin" or side == 8 or temperature > 2.4
+    if method != "multispin" or side == 8 or temperature != 2.269
 ]
 
 
