@@ -19,7 +19,7 @@ _PILOT_GROWTH = 4
 # The pilot is long enough when it holds this many autocorrelation times.
 _PILOT_TIMES = 40
 # Time after which a pilot stops growing.
-_PILOT_NS = 4e9
+_PILOT_NS = 6e9
 # About what it takes to observe chains after each sweep, besides 1 ns a site.
 _OBSERVE_NS = 5e4
 _BURN_IN_TIMES = 8
