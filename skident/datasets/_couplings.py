@@ -225,3 +225,24 @@ def _check_symmetric(matrix, name):
             f"column {j} and {float(matrix[j, i])!r} in row {j}, column {i}. Take "
             "(J + J.T) / 2 for the same H with half of each entry."
         )
+
+
+def check_field(field, n_sites):
+    """Return the field of each site, or raise a ``ValueError``."""
+    if np.ma.is_masked(field):
+        raise ValueError("field has masked entries: fill or remove them.")
+    array = np.asarray(field)
+    if array.dtype.kind not in "buif" or array.shape not in ((), (n_sites,)):
+        raise ValueError(
+            f"field must be a number or an array of shape ({n_sites},), got shape "
+            f"{array.shape} and type {array.dtype}."
+        )
+    array = np.broadcast_to(array.astype(np.float64), (n_sites,))
+    wrong = ~(np.abs(array) <= LARGEST)
+    if wrong.any():
+        i = wrong.argmax()
+        raise ValueError(
+            f"field must be finite and at most {LARGEST:g} in size, got "
+            f"{float(array[i])!r} at site {i}."
+        )
+    return array

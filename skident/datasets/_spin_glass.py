@@ -11,7 +11,7 @@ from skident._compat import validate_params
 from skident._kernels import glass
 from skident._random import draw_seed, generator, stream_key
 from skident.datasets._chains import CHAINS, SPINS, sample_chains
-from skident.datasets._couplings import LARGEST, check_couplings
+from skident.datasets._couplings import check_couplings, check_field
 
 # The streams of the pilot that spaces the temperatures, besides those of _pilot.
 _SPACING = 2
@@ -186,7 +186,7 @@ def make_spin_glass(
     True
     """
     matrix = check_couplings(couplings)
-    field = _check_field(field, matrix.shape[0])
+    field = check_field(field, matrix.shape[0])
     seed = draw_seed(random_state)
     chains, exchange_acceptance = _tempered(matrix, field, temperature, seed)
     result = sample_chains(
@@ -199,27 +199,6 @@ def make_spin_glass(
             result[2].temperatures = 1.0 / chains.betas
         result[2].exchange_acceptance = exchange_acceptance
     return result
-
-
-def _check_field(field, n_sites):
-    """Return the field of each site, or raise a ``ValueError``."""
-    if np.ma.is_masked(field):
-        raise ValueError("field has masked entries: fill or remove them.")
-    array = np.asarray(field)
-    if array.dtype.kind not in "buif" or array.shape not in ((), (n_sites,)):
-        raise ValueError(
-            f"field must be a number or an array of shape ({n_sites},), got shape "
-            f"{array.shape} and type {array.dtype}."
-        )
-    array = np.broadcast_to(array.astype(np.float64), (n_sites,))
-    wrong = ~(np.abs(array) <= LARGEST)
-    if wrong.any():
-        i = wrong.argmax()
-        raise ValueError(
-            f"field must be finite and at most {LARGEST:g} in size, got "
-            f"{float(array[i])!r} at site {i}."
-        )
-    return array
 
 
 class GlassState(NamedTuple):
