@@ -3,21 +3,7 @@
 import numpy as np
 
 from skident._kernels.jit import kernel
-from skident._kernels.streams import next_uniform, seed_stream
-
-
-@kernel
-def first_above(cdf, u):
-    """Return the first index with ``cdf[index] > u``; ``cdf[-1]`` must exceed ``u``."""
-    low = 0
-    high = cdf.shape[0] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if cdf[middle] > u:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+from skident._kernels.streams import first_above, next_uniform, seed_stream
 
 
 @kernel

@@ -17,9 +17,13 @@ import math
 
 import numpy as np
 
-from skident._kernels.curie_weiss import first_above
 from skident._kernels.jit import kernel
-from skident._kernels.streams import fill_normals, next_uniform, seed_stream
+from skident._kernels.streams import (
+    fill_normals,
+    first_above,
+    next_uniform,
+    seed_stream,
+)
 
 _ROOT2 = math.sqrt(2.0)
 _ROOT6 = math.sqrt(6.0)

@@ -18,9 +18,8 @@ import math
 
 import numpy as np
 
-from skident._kernels.curie_weiss import first_above
 from skident._kernels.jit import kernel
-from skident._kernels.streams import next_uint64, next_uniform, seed_stream
+from skident._kernels.streams import first_above, next_uint64, next_uniform, seed_stream
 
 _SIGN = np.uint64(63)
 

@@ -98,6 +98,20 @@ def fill_normals(state, out):
 
 
 @kernel
+def first_above(cdf, u):
+    """Return the first index with ``cdf[index] > u``; ``cdf[-1]`` must exceed ``u``."""
+    low = 0
+    high = cdf.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cdf[middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
 def threshold(p):
     """Return t such that a uniform uint32 is below t with probability p, to 2**-33."""
     return np.int64(p * 4294967296.0 + 0.5)

@@ -15,9 +15,8 @@ import math
 
 import numpy as np
 
-from skident._kernels.curie_weiss import first_above
 from skident._kernels.jit import kernel
-from skident._kernels.streams import next_uniform, seed_stream
+from skident._kernels.streams import first_above, next_uniform, seed_stream
 
 # Chances of a number of spins below this are set to zero.
 _NOTHING = 1e-100

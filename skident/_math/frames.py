@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 _SAME = 1e-6
 
@@ -85,8 +86,7 @@ def own_scale(white, rotation):
     """
     k = len(rotation)
     mixing = white.dewhitening @ rotation.T
-    left, _, right = np.linalg.svd(mixing, full_matrices=False)
-    turn = left @ right
+    turn = linalg.polar(mixing)[0]
     stretch = turn.T @ mixing
     variances = np.sum(stretch**2, axis=1)
     order, signs = canonical_order(turn * np.sqrt(variances / variances.max()))

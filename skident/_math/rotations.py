@@ -44,8 +44,7 @@ def polar(matrix):
     """Return the orthogonal matrix that is nearest to a square one."""
     values, axes = np.linalg.eigh(matrix.T @ matrix)
     if values[0] <= 1e-8 * values[-1]:
-        U, _, Vt = linalg.svd(matrix)
-        return U @ Vt
+        return linalg.polar(matrix)[0]
     near = matrix @ (axes / np.sqrt(values)) @ axes.T
     return near @ (1.5 * np.eye(len(near)) - 0.5 * (near.T @ near))
 

@@ -245,9 +245,11 @@ def test_threads_stop_when_the_call_is_interrupted(monkeypatch):
 
     class Slow(Autoregressive):
         def advance(self, state, n_sweeps):
-            advanced.append(threading.get_ident())
+            me = threading.get_ident()
+            advanced.append(me)
             time.sleep(0.01)
-            if len(advanced) == 3:
+            # One of the two threads is interrupted, and the other must hear of it.
+            if me == advanced[0] and advanced.count(me) == 3:
                 raise KeyboardInterrupt
 
     pilot = Pilot(1.0, np.ones(1), 1000, 1.0, 0.0, "")
@@ -258,3 +260,4 @@ def test_threads_stop_when_the_call_is_interrupted(monkeypatch):
     count = len(advanced)
     time.sleep(0.1)
     assert len(advanced) == count < 50
+    assert len(set(advanced)) == 2

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 from scipy.stats import chisquare
 
-from skident._kernels.curie_weiss import draw_exchangeable, first_above
+from skident._kernels.curie_weiss import draw_exchangeable
 
 KEY = np.uint64(17)
 
@@ -12,13 +12,6 @@ def drawn(function, cdf, n_samples, n_sites, start=0):
     rows, ups = np.empty((n_samples, n_sites), np.int8), np.empty(n_samples, np.int64)
     function(KEY, start, cdf, rows, ups)
     return rows, ups
-
-
-def test_first_above_is_a_search_from_the_right():
-    cdf = np.array([0.0, 0.1, 0.1, 0.6, 1.0])
-    for u in (0.0, 0.05, 0.1, 0.59, 0.6, 0.999):
-        expected = np.searchsorted(cdf, u, side="right")
-        assert first_above(cdf, u) == first_above.py_func(cdf, u) == expected
 
 
 def test_twin_draws_the_same():

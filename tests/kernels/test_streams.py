@@ -119,3 +119,14 @@ def test_threshold_is_the_probability_of_a_word_below():
         limit = streams.threshold(p)
         assert limit == streams.threshold.py_func(p)
         assert abs(limit / 2**32 - p) <= 2**-33
+
+
+def test_first_above_is_a_search_from_the_right():
+    cdf = np.array([0.0, 0.1, 0.1, 0.6, 1.0])
+    for u in (0.0, 0.05, 0.1, 0.59, 0.6, 0.999):
+        expected = np.searchsorted(cdf, u, side="right")
+        assert (
+            streams.first_above(cdf, u)
+            == streams.first_above.py_func(cdf, u)
+            == expected
+        )
