@@ -4,8 +4,7 @@ import functools
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
-from sklearn.utils._param_validation import Interval as _Interval
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._param_validation import validate_params as _validate_params
 
 __all__ = [
@@ -14,17 +13,6 @@ __all__ = [
     "fit_context",
     "validate_params",
 ]
-
-
-class Interval(_Interval):
-    """scikit-learn's interval, for floats of any width.
-
-    numpy rounds a bound to the width of what it is compared with: to infinity, with a
-    warning, in single precision.
-    """
-
-    def __contains__(self, val):
-        return super().__contains__(float(val) if isinstance(val, np.floating) else val)
 
 
 def validate_params(constraints, *, prefer_skip_nested_validation):
