@@ -13,6 +13,8 @@ bits of the exponent. Errors of slopes are below 5e-7 in float32 and 1e-15 in fl
 import math
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from skident._kernels.jit import kernel
 
@@ -29,10 +31,7 @@ _FAR64 = np.float64(600.0)
 _LN2_POWERS = np.cumprod(np.log(2.0) / np.arange(1, 13))
 _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12 = _LN2_POWERS
 _F1, _F2, _F3, _F4, _F5, _F6, _F7 = _LN2_POWERS[:7].astype(np.float32)
-_HALF32, _ONE32, _THREE32 = np.float32(0.5), np.float32(1.0), np.float32(3.0)
-_QUARTER32 = np.float32(0.25)
-# Factors below 2 whose product does not overflow.
-_FACTORS32, _FACTORS64 = 64, 512
+_ONE32 = np.float32(1.0)
 
 
 @kernel
@@ -60,97 +59,66 @@ def decay64(x):
     return p * np.int64(bits).view(np.float64)
 
 
+def decay(x):
+    """Return exp(-x) of a float x >= 0 in its own precision."""
+    return decay32(x) if isinstance(x, np.float32) else decay64(x)
+
+
+@overload(decay)
+def _overload_decay(x):
+    if x == types.float32:
+        return lambda x: decay32(x)
+    return lambda x: decay64(x)
+
+
 @kernel
-def logcosh32(Y, slope, curvature, value):
+def logcosh(Y, slope, curvature, value):
     """Contrast ln cosh(y) + ln 2."""
     m, w = Y.shape
+    one, zero = Y.dtype.type(1.0), Y.dtype.type(0.0)
+    # Factors below 2 whose product does not overflow.
+    n_factors = 64 if Y.itemsize == 4 else 512
     growth = np.ones_like(value)
     for b in range(m):
         for j in range(w):
             y = Y[b, j]
             size = abs(y)
-            e = decay32(size + size)
-            t = (_ONE32 - e) / (_ONE32 + e)
-            slope[b, j] = t if y >= 0 else -t
-            curvature[j] += _ONE32 - t * t
+            e = decay(size + size)
+            t = (one - e) / (one + e)
+            slope[b, j] = t if y >= zero else -t
+            curvature[j] += one - t * t
             value[j] += size
-            growth[j] *= _ONE32 + e
-        if (b + 1) % _FACTORS32 == 0 or b + 1 == m:
+            growth[j] *= one + e
+        if (b + 1) % n_factors == 0 or b + 1 == m:
             for j in range(w):
                 value[j] += math.log(growth[j])
-            growth[:] = 1.0
+            growth[:] = one
 
 
 @kernel
-def logcosh64(Y, slope, curvature, value):
-    """Contrast ln cosh(y) + ln 2."""
-    m, w = Y.shape
-    growth = np.ones_like(value)
-    for b in range(m):
-        for j in range(w):
-            y = Y[b, j]
-            size = abs(y)
-            e = decay64(size + size)
-            t = (1.0 - e) / (1.0 + e)
-            slope[b, j] = t if y >= 0 else -t
-            curvature[j] += 1.0 - t * t
-            value[j] += size
-            growth[j] *= 1.0 + e
-        if (b + 1) % _FACTORS64 == 0 or b + 1 == m:
-            for j in range(w):
-                value[j] += math.log(growth[j])
-            growth[:] = 1.0
-
-
-@kernel
-def bell32(Y, slope, curvature, value):
+def bell(Y, slope, curvature, value):
     """Contrast -exp(-y^2/2)."""
     m, w = Y.shape
+    half = Y.dtype.type(0.5)
     for b in range(m):
         for j in range(w):
             y = Y[b, j]
             square = y * y
-            e = decay32(_HALF32 * square)
+            e = decay(half * square)
             slope[b, j] = y * e
             curvature[j] += e - square * e
             value[j] -= e
 
 
 @kernel
-def bell64(Y, slope, curvature, value):
-    """Contrast -exp(-y^2/2)."""
-    m, w = Y.shape
-    for b in range(m):
-        for j in range(w):
-            y = Y[b, j]
-            square = y * y
-            e = decay64(0.5 * square)
-            slope[b, j] = y * e
-            curvature[j] += e - square * e
-            value[j] -= e
-
-
-@kernel
-def cube32(Y, slope, curvature, value):
+def cube(Y, slope, curvature, value):
     """Contrast y^4/4."""
     m, w = Y.shape
+    three, quarter = Y.dtype.type(3.0), Y.dtype.type(0.25)
     for b in range(m):
         for j in range(w):
             y = Y[b, j]
             square = y * y
             slope[b, j] = square * y
-            curvature[j] += _THREE32 * square
-            value[j] += _QUARTER32 * square * square
-
-
-@kernel
-def cube64(Y, slope, curvature, value):
-    """Contrast y^4/4."""
-    m, w = Y.shape
-    for b in range(m):
-        for j in range(w):
-            y = Y[b, j]
-            square = y * y
-            slope[b, j] = square * y
-            curvature[j] += 3.0 * square
-            value[j] += 0.25 * square * square
+            curvature[j] += three * square
+            value[j] += quarter * square * square

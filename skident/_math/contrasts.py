@@ -59,12 +59,12 @@ def second_derivative(contrast, Y):
     return np.array(elementwise(contrast)(Y)[2], dtype=Y.dtype)
 
 
-def compiled(contrast, dtype):
+def compiled(contrast):
     """Return the compiled pass of a named contrast, and the constant in its value."""
     from skident._kernels import contrasts as kernels
 
     name, constant = _COMPILED[contrast]
-    return getattr(kernels, f"{name}{8 * np.dtype(dtype).itemsize}"), constant
+    return getattr(kernels, name), constant
 
 
 class Reference(NamedTuple):

@@ -98,7 +98,7 @@ class Contrast(NamedTuple):
         return self._of_light(Y, weights, slope, bend.sum(axis=0), value.sum(axis=0))
 
     def _compiled(self, Y):
-        function, constant = contrasts.compiled(self.name, Y.dtype)
+        function, constant = contrasts.compiled(self.name)
         n, k = Y.shape
         side = lanes(k, n)
         slope = np.empty_like(Y)
