@@ -443,10 +443,3 @@ class PermutationAligner(_Aligner):
             criterion=self.criterion,
             assignment=self.assignment_,
         )
-
-
-ALIGNERS = {
-    "permutation": PermutationAligner,
-    "rigid": RigidAligner,
-    "linear": LinearAligner,
-}
