@@ -178,12 +178,18 @@ def sample(rows, size, dtype=None):
     offset = done = 0
     for block in rows.source:
         stop = int(np.searchsorted(chosen, offset + block.shape[0]))
-        for cut in row_blocks(Z[done:stop]):
-            take = slice(done + cut.start, done + cut.stop)
-            picked = block[cut] if whole else block[chosen[take] - offset]
+
+        def fill(target, take, block=block):
+            picked = block[take]
             out = np.empty(picked.shape)
             standardised(picked, rows.mean, rows.inverse, out)
-            Z[take] = out @ rows.matrix.T
+            np.matmul(out, rows.matrix.T, out=target, casting="same_kind")
+
+        part = Z[done:stop]
+        cuts = list(row_blocks(part))
+        take = cuts if whole else [chosen[done:stop][cut] - offset for cut in cuts]
+        for _ in rows.run(fill, (part[cut] for cut in cuts), take):
+            pass
         offset, done = offset + block.shape[0], stop
     weights = None if rows.weights is None else rows.weights[chosen]
     return white_rows(Z, weights, rows.run)
