@@ -5,12 +5,17 @@ import numpy as np
 from skident.metrics import AlignmentErrors, alignment_errors
 from skident.plotting._panels import BLUE, GREY, PanelDisplay, percent
 
+KINDS = ("error", "learning_curve")
+_MARKERS = "osD^v"
+
 
 class AlignmentDisplay(PanelDisplay):
     """Out-of-sample alignment errors of two representations, by transformation.
 
     One line a group of transformations: the mean error with its interval, and where
-    unrelated rows would be. 0 is perfect agreement.
+    unrelated rows would be. 0 is perfect agreement. Or, with ``kind="learning_curve"``,
+    the errors against the number of rows that the maps were fitted on, and where they
+    would end with any number of rows.
 
     Parameters
     ----------
@@ -60,7 +65,14 @@ class AlignmentDisplay(PanelDisplay):
 
     @classmethod
     def from_errors(
-        cls, errors, *, ax=None, name=None, plot_chance_level=True, color=BLUE
+        cls,
+        errors,
+        *,
+        ax=None,
+        kind="error",
+        name=None,
+        plot_chance_level=True,
+        color=BLUE,
     ):
         """Draw errors that were computed before.
 
@@ -70,10 +82,12 @@ class AlignmentDisplay(PanelDisplay):
             As by :func:`skident.metrics.alignment_errors`.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; None makes a new figure.
+        kind : {"error", "learning_curve"}, default="error"
+            Errors with intervals, or errors against numbers of rows.
         name : str, default=None
             What was compared; becomes the title.
         plot_chance_level : bool, default=True
-            Whether to mark the error of unrelated rows.
+            Whether to mark the error of unrelated rows; not in a learning curve.
         color : str, default="#0072B2"
             Colour of the errors.
 
@@ -83,7 +97,11 @@ class AlignmentDisplay(PanelDisplay):
             The display, drawn.
         """
         return cls(errors).plot(
-            ax, name=name, plot_chance_level=plot_chance_level, color=color
+            ax,
+            kind=kind,
+            name=name,
+            plot_chance_level=plot_chance_level,
+            color=color,
         )
 
     @classmethod
@@ -93,6 +111,7 @@ class AlignmentDisplay(PanelDisplay):
         Z2,
         *,
         ax=None,
+        kind="error",
         name=None,
         plot_chance_level=True,
         color=BLUE,
@@ -106,10 +125,12 @@ class AlignmentDisplay(PanelDisplay):
             Representations of the same rows in the same order.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; None makes a new figure.
+        kind : {"error", "learning_curve"}, default="error"
+            Errors with intervals, or errors against numbers of rows.
         name : str, default=None
             What was compared; becomes the title.
         plot_chance_level : bool, default=True
-            Whether to mark the error of unrelated rows.
+            Whether to mark the error of unrelated rows; not in a learning curve.
         color : str, default="#0072B2"
             Colour of the errors.
         **options : dict
@@ -124,22 +145,27 @@ class AlignmentDisplay(PanelDisplay):
         return cls.from_errors(
             alignment_errors(Z1, Z2, **options),
             ax=ax,
+            kind=kind,
             name=name,
             plot_chance_level=plot_chance_level,
             color=color,
         )
 
-    def plot(self, ax=None, *, name=None, plot_chance_level=True, color=BLUE):
+    def plot(
+        self, ax=None, *, kind="error", name=None, plot_chance_level=True, color=BLUE
+    ):
         """Draw the errors.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; None makes a new figure.
+        kind : {"error", "learning_curve"}, default="error"
+            Errors with intervals, or errors against numbers of rows.
         name : str, default=None
             What was compared; becomes the title.
         plot_chance_level : bool, default=True
-            Whether to mark the error of unrelated rows.
+            Whether to mark the error of unrelated rows; not in a learning curve.
         color : str, default="#0072B2"
             Colour of the errors.
 
@@ -147,9 +173,23 @@ class AlignmentDisplay(PanelDisplay):
         -------
         AlignmentDisplay
             The display itself.
+
+        Raises
+        ------
+        ValueError
+            For an unknown ``kind``, or a learning curve of errors that have none.
         """
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}.")
         axes = self._take_axes(ax)
-        errors, ax = self.errors, axes[0]
+        if kind == "learning_curve":
+            self._draw_curve(axes[0], name, color)
+        else:
+            self._draw_errors(axes[0], name, plot_chance_level, color)
+        return self._keep(axes)
+
+    def _draw_errors(self, ax, name, plot_chance_level, color):
+        errors = self.errors
         lines = np.arange(len(errors.transformations))
         # Not errorbar: the mean may lie outside a percentile interval.
         ax.hlines(lines, *np.transpose(errors.interval), color=color, linewidth=2.5)
@@ -167,7 +207,38 @@ class AlignmentDisplay(PanelDisplay):
                 label="chance (rows shuffled)",
             )  # fmt: skip
         self._label(ax, lines, name)
-        return self._keep(axes)
+
+    def _draw_curve(self, ax, name, color):
+        errors = self.errors
+        if errors.expected_error is None:
+            raise ValueError(
+                "errors have no learning curve: compute them with train_fractions=, "
+                "and with enough rows for one."
+            )
+        sizes = errors.train_sizes
+        beyond = sizes[-1] ** 2 / sizes[-2]
+        for k, transformation in enumerate(errors.transformations):
+            curve, marker = errors.learning_curve[:, k], _MARKERS[k % len(_MARKERS)]
+            ax.plot(sizes, curve, marker=marker, color=color, label=transformation)
+            ends = curve[-1], errors.expected_error[k]
+            ax.plot([sizes[-1], beyond], ends, linestyle=":", color=color)
+            ax.plot(beyond, ends[1], marker=marker, color=color, fillstyle="none")
+        ax.set_xscale("log")
+        ticks = [*sizes, beyond]
+        ax.set_xticks(ticks, [*(f"{size:,.0f}" for size in sizes), "any"])
+        ax.set_xticks([], minor=True)
+        ax.set_xlabel("rows that the maps were fitted on")
+        ax.set_ylabel(self._unit())
+        ax.set_ylim(bottom=0.0)
+        ax.legend(frameon=False, fontsize="small")
+        if name is not None:
+            ax.set_title(name, loc="left", fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+
+    def _unit(self):
+        diameter = self.errors.diameter
+        unit = "" if diameter == "max" else f" ({diameter})"
+        return f"mean error / latent diameter{unit}"
 
     def _label(self, ax, lines, name):
         from matplotlib.transforms import offset_copy
@@ -177,8 +248,7 @@ class AlignmentDisplay(PanelDisplay):
         ax.set_ylim(len(lines) - 0.5, -0.6)
         ax.set_xlim(left=0.0)
         ax.margins(x=0.08)
-        unit = "" if errors.diameter == "max" else f" ({errors.diameter})"
-        ax.set_xlabel(f"mean error / latent diameter{unit}")
+        ax.set_xlabel(self._unit())
         title = [] if name is None else [name]
         if errors.ica_efficiency is not None:
             figures = (errors.ica_efficiency, *errors.ica_efficiency_interval)

@@ -105,3 +105,29 @@ def test_other_number_of_axes_is_refused(errors):
         AlignmentDisplay(errors).plot(axes)
     with pytest.raises(ValueError, match=r"AlignmentDisplay, got 'left'"):
         AlignmentDisplay(errors).plot("left")
+
+
+def test_learning_curve_is_that_of_the_errors(errors):
+    ax = AlignmentDisplay.from_errors(errors, kind="learning_curve", name="runs").ax_
+    curves = [line for line in ax.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in curves] == list(errors.transformations)
+    for k, line in enumerate(curves):
+        assert np.array_equal(line.get_xdata(), errors.train_sizes)
+        assert np.array_equal(line.get_ydata(), errors.learning_curve[:, k])
+    hollow = [line for line in ax.lines if line.get_fillstyle() == "none"]
+    ends = [float(np.ravel(line.get_ydata())[0]) for line in hollow]
+    assert ends == errors.expected_error.tolist()
+    ticks = [text.get_text() for text in ax.get_xticklabels()]
+    assert ticks == [*(f"{size:.0f}" for size in errors.train_sizes), "any"]
+    assert ax.get_ylabel() == "mean error / latent diameter"
+    assert ax.get_title(loc="left") == "runs"
+
+
+def test_no_learning_curve_and_unknown_kind_are_said(pair, errors):
+    without = alignment_errors(
+        *pair, train_fractions=None, n_resamples=2, transformations=("rigid",)
+    )
+    with pytest.raises(ValueError, match="no learning curve: compute them with train_"):
+        AlignmentDisplay(without).plot(kind="learning_curve")
+    with pytest.raises(ValueError, match=r"kind must be one of .* got 'curve'"):
+        AlignmentDisplay(errors).plot(kind="curve")
