@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skident._compat import Interval, StrOptions, fit_context
 from skident._math import affine, assignment, motion, procrustes
-from skident._validation import as_rows, as_weights, check_same_length, validate_rows
+from skident._validation import (
+    as_rows,
+    as_weights,
+    check_same_length,
+    check_same_order,
+    validate_rows,
+)
 
 
 class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -30,7 +36,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array-like of shape (n_samples, n_features)
             Rows to move; at least two.
         y : array-like of shape (n_samples, n_targets) or (n_samples,)
-            Where each row should go; 1-D is one column.
+            Where each row should go; 1-D is one column. Rows are paired by position,
+            those of data frames too.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row's squared error: an integer is as good as so many equal
             rows, 0 as none. At least two must be positive.
@@ -44,14 +51,16 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ------
         ValueError
             For NaN, infinity, sparse data, one row, other numbers of rows in ``X``
-            and ``y``, negative weights, or sizes of ``X`` and ``y`` so far apart that
-            the map is beyond the range of floats.
+            and ``y``, frames with the same index in another order, negative weights,
+            or sizes of ``X`` and ``y`` so far apart that the map is beyond the range
+            of floats.
         """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
+        check_same_order(X, y)
         X = validate_rows(self, X, reset=True, min_samples=2)
         y = as_rows(y, name="y", min_samples=2, one_column=True)
         check_same_length(X, y, names=("X", "y"))
@@ -91,7 +100,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like of shape (n_samples, rotation_.shape[1])
-            Rows in the space of the target.
+            Rows in the space of the target; of ``n_targets`` columns, they are padded
+            as in the fit.
 
         Returns
         -------
@@ -103,6 +113,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         check_is_fitted(self)
         X = as_rows(X, name="X")
+        if X.shape[1] == self._n_targets:
+            X = motion.pad_columns(X, self._n_features_out)
         if X.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has shape {X.shape}, but inverse_transform needs "
@@ -130,6 +142,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             constant ``y``, 1 if it is met to rounding, else 0.
         """
         check_is_fitted(self)
+        check_same_order(X, y)
         mapped = self._motion.apply(validate_rows(self, X, reset=False))
         y = as_rows(y, name="y", one_column=True)
         check_same_length(mapped, y, names=("X", "y"))

@@ -1,6 +1,7 @@
 """One door for arrays: what is wrong is said with its column, row and value."""
 
 import contextlib
+import os
 import warnings
 from numbers import Integral, Real
 
@@ -213,8 +214,34 @@ def check_same_length(X, Y, names=("X", "Y")):
         )
 
 
+def check_same_order(X, Y, names=("X", "y")):
+    """Raise a ``ValueError`` if two frames have the same ids in another order."""
+    first, second = (
+        getattr(Z, "index", None) if hasattr(Z, "iloc") else None for Z in (X, Y)
+    )
+    if first is None or second is None or len(first) != len(second):
+        return
+    if first.equals(second) or not first.sort_values().equals(second.sort_values()):
+        return
+    row = int(np.argmax(np.asarray(first != second)))
+    raise ValueError(
+        f"{names[0]} and {names[1]} have the same index in another order: row {row} is "
+        f"{first[row]!r} in {names[0]} and {second[row]!r} in {names[1]}. Rows are "
+        f"paired by position: pass {names[1]}.loc[{names[0]}.index]."
+    )
+
+
 def _to_cpu(X, name):
-    """Refuse sparse input and bring a torch tensor to numpy."""
+    """Refuse what holds no array, or a sparse one, and bring a tensor to numpy."""
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(
+            f"{name} is a path, {str(X)!r}: pass np.load(path, mmap_mode='r')."
+        )
+    if hasattr(X, "files") and hasattr(X, "zip"):
+        raise ValueError(
+            f"{name} is an archive of the arrays {', '.join(X.files)}: pass one of "
+            f"them, as {name}[{X.files[0]!r}]."
+        )
     if sparse.issparse(X):
         raise ValueError(
             f"Input {name} is sparse, but dense data is required: pass "
@@ -337,7 +364,7 @@ def as_weights(sample_weight, n_samples, *, min_positive=1):
     positive = int(np.count_nonzero(weights))
     if positive < min_positive:
         raise ValueError(
-            f"sample_weight is zero in all but {positive} row(s), but at least "
+            f"sample_weight is positive in {positive} row(s), but at least "
             f"{min_positive} must count."
         )
     return weights

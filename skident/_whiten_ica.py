@@ -117,9 +117,10 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         :math:`s_i`.
     non_gaussianity_ : ndarray of shape (n_components,)
         :math:`|\mathrm E[G''(y)] - \mathrm E[G'(y) y]|`, which is 0 for a Gaussian, in
-        standard errors of its estimate from Gaussian rows. A warning names two or more
-        components below :math:`1 + 1.3 \sqrt k`, :math:`k` their number: what the
-        solver finds in Gaussian noise.
+        standard errors of its estimate from Gaussian rows (with weights, Kish's
+        effective number of them). A warning names two or more components below
+        :math:`1 + 1.3 \sqrt k`, :math:`k` their number: what the solver finds in
+        Gaussian noise.
     stability_ : ndarray of shape (n_components,)
         Only if ``n_restarts > 1``. How well each component is found again, in [0, 1]:
         the mean over restarts of the squared correlation between its counterparts in

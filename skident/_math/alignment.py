@@ -1,8 +1,10 @@
 """How far two representations of the same rows are apart, out of sample."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from skident._math import ica, procrustes
 from skident._math.motion import EPS, Sums
@@ -116,6 +118,33 @@ def unmix(X, rows):
         white.dewhitening @ solution.rotation.T,
         solution.converged,
     )
+
+
+def axes_stability(solutions):
+    """Return how well solutions of ICA on other rows find the same axes.
+
+    Parameters
+    ----------
+    solutions : list of Unmixing
+        Of one side; the same object counts once.
+
+    Returns
+    -------
+    float
+        The mean squared correlation of a component with its counterpart, over
+        components and pairs of solutions: 1 for the same axes, about 1 over their
+        number for unrelated ones. 1 for a single solution.
+    """
+    distinct = list({id(one): one for one in solutions}.values())
+    found = []
+    for one, other in itertools.combinations(distinct, 2):
+        # Those of one are this product with those of the other, which are white.
+        square = (one.components @ other.mixing) ** 2
+        if square.size:
+            square /= np.maximum(square.sum(axis=1, keepdims=True), 1e-300)
+            match = linear_sum_assignment(square, maximize=True)
+            found.append(square[match].sum() / max(square.shape))
+    return float(np.mean(found)) if found else 1.0
 
 
 def match_components(cross, left, right):

@@ -77,8 +77,9 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     ----------
     Z1, Z2 : array-like of shape (n_samples, n_features)
         Representations of the same rows in the same order; the widths may differ (the
-        narrower is padded with columns of zeros). Two pandas frames are joined by their
-        index, in the order of ``Z1``. Memory maps are read in blocks.
+        narrower is padded with columns of zeros); one-dimensional ones are one column.
+        Two pandas frames are joined by their index, in the order of ``Z1`` (by
+        position if both have the same index). Memory maps are read in blocks.
     transformations : sequence of str, default=("permutation", "rigid", "linear", "ica")
         Groups. "permutation": order and signs of columns, after centring; "rigid":
         rotation, reflection, translation; "linear": affine; "ica": each side is
@@ -124,7 +125,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     ValueError
         For NaN, infinity, sparse data, other numbers of rows, a constant argument,
         fewer than ``max(4, cv)`` rows or than ``cv`` groups, an unknown
-        transformation, or ids of frames that occur twice or on one side only.
+        transformation, a path instead of an array, or ids of frames that differ and
+        occur twice or on one side only.
 
     See Also
     --------
@@ -141,13 +143,15 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     same errors, so that ``forward`` and ``backward`` differ by the diameters alone.
     Permutations are optimal up to 2000 columns, greedy beyond.
 
-    The intervals treat the fitted maps as given. In chance, rows are swapped in
-    pairs within each fold, never within a group where that can be. ICA is solved with
-    "logcosh" to a gradient of 1e-3 in at most 200 passes. Where rows times the square
-    of the width is above 1e8, half of the sampling error, 0.5 / sqrt(n_rows), will do
-    if that is larger, and above 5e8 fewer passes, down to 30; a warning says if they
-    were not enough. With more than ``max_samples`` training rows, folds share solutions
-    that saw none of their rows.
+    The intervals treat the fitted maps as given; where ``ica_stability`` is low, the
+    error of "ica" and the ICA efficiency vary from seed to seed by far more.
+
+    In chance, rows are swapped in pairs within each fold, never within a group where
+    that can be. ICA is solved with "logcosh" to a gradient of 1e-3 in at most 200
+    passes. Where rows times the square of the width is above 1e8, half of the sampling
+    error, 0.5 / sqrt(n_rows), will do if that is larger, and above 5e8 fewer passes,
+    down to 30; a warning says if they were not enough. With more than ``max_samples``
+    training rows, folds share solutions that saw none of their rows.
 
     Time grows as n_samples times the square of the width, plus its cube once a fold and
     size of training; nothing of size n_samples squared is made. Arrays are read in
@@ -212,8 +216,10 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
         *((means / sizes[kind][::-1, None]).mean(axis=0) for kind in DIAMETERS),
         train_sizes,
         curve,
-        *extrapolated(train_sizes, curve),
+        *extrapolated(train_sizes, curve, max(Z1.shape[1], Z2.shape[1])),
         *_efficiency(transformations, error, draws, chance, confidence_level),
+        pair.axes_stability(),
+        confidence_level,
         diameter,
         *(sizes[kind] * [side.unit for side in sides] for kind in DIAMETERS),
         len(Z1),
@@ -272,8 +278,7 @@ def _efficiency(transformations, means, draws, chance, confidence_level):
     columns = [list(transformations).index(name) for name in names]
     permutation, rigid, _ = columns
     gain = draws[:, permutation] - draws[:, rigid]
-    equal = abs(means[permutation] - means[rigid]) <= NOTHING
-    unsure = np.quantile(gain, 0.025) <= 0.0 and not equal
+    unsure = np.quantile(gain, 0.025) <= NOTHING
     if unsure or means[rigid] > _CHANCE_LEVEL * chance[rigid]:
         return None, None
     resampled = ica_efficiency(*draws[:, columns].T)

@@ -9,6 +9,11 @@ from skident._validation import check_finite
 NOTHING = 1e-12
 # Rows are enough if no number of them would lower the error by more than this part.
 _ENOUGH = 0.05
+# Fewer training rows a column than this, and a curve says nothing of its end.
+_ROWS_A_COLUMN = 3
+# Axes of ICA that agree less between folds are named in the table, as are diameters
+# further apart, and outliers that make the largest distance so many times the robust.
+_STABLE, _UNEQUAL, _OUTLIERS = 0.9, 1.5, 3.0
 _ALL_BUT_EXACT = 1e-6
 
 
@@ -16,7 +21,9 @@ class AlignmentErrors(NamedTuple):
     """Out-of-sample alignment errors, one entry a group of transformations.
 
     Errors are mean distances between mapped and target rows in units of the target's
-    diameter: 0 is best, and `chance` is what unrelated rows give.
+    diameter: 0 is best, and `chance` is what unrelated rows give. ``forward *
+    max_diameters[1]`` and ``backward * max_diameters[0]`` are in the units of the rows
+    (with ``diameter="robust"``: ``robust_diameters``).
 
     Attributes
     ----------
@@ -44,15 +51,24 @@ class AlignmentErrors(NamedTuple):
     expected_error : ndarray of shape (n_transformations,) or None
         Estimate of the error with any number of rows: the last two points of the
         learning curve continued along a + b / n_rows, and at most ``error``. None
-        without a learning curve.
+        without a learning curve, and where its last point but one has fewer than three
+        training rows a column: then nothing can be said.
     enough_rows : ndarray of bool of shape (n_transformations,) or None
-        Whether ``expected_error`` is within 5 % of ``error``, or ``error`` below 1e-6.
+        Whether ``expected_error`` is within 5 % of ``error`` and the curve does not
+        rise by more than that, or ``error`` is below 1e-6.
     ica_efficiency : float or None
         See :func:`ica_efficiency`; None without "permutation", "rigid" and "ica", and
         where it has no meaning: a rigid map is within 5 % of chance, or is no better
         than a permutation beyond its error (97.5 % of resamples).
     ica_efficiency_interval : ndarray of shape (2,) or None
         Its bootstrap interval.
+    ica_stability : ndarray of shape (2,) or None
+        How well ICA finds the axes of the first and of the second argument again on
+        other folds: the mean squared correlation of matched components, 1 at best.
+        Folds share rows, so that it flatters; below 0.9 the axes are not identified.
+        None without "ica".
+    confidence_level : float
+        Of the intervals.
     diameter : str
         Which diameter is the unit, "max" or "robust".
     max_diameters : ndarray of shape (2,)
@@ -77,6 +93,8 @@ class AlignmentErrors(NamedTuple):
     enough_rows: np.ndarray | None
     ica_efficiency: float | None
     ica_efficiency_interval: np.ndarray | None
+    ica_stability: np.ndarray | None
+    confidence_level: float
     diameter: str
     max_diameters: np.ndarray
     robust_diameters: np.ndarray
@@ -123,7 +141,8 @@ class AlignmentErrors(NamedTuple):
 
     def __str__(self):
         """Return a table of the errors and the ICA efficiency."""
-        lines = [f"{'':12}{'error':>7}  {'interval':^13}  {'chance':>6}"]
+        level = f"{self.confidence_level:.4g}".removeprefix("0")
+        lines = [f"{'':12}{'error':>7}  {level + ' interval':^14} {'chance':>6}"]
         for k, name in enumerate(self.transformations):
             low, high = self.interval[k]
             lines.append(
@@ -136,16 +155,41 @@ class AlignmentErrors(NamedTuple):
                 f"ICA efficiency {self.ica_efficiency:.0%} [{low:.0%}, {high:.0%}]"
             )
         elif {"permutation", "rigid", "ica"} <= set(self.transformations):
-            lines.append("ICA efficiency not defined: a rigid map gains nothing")
+            lines.append(
+                "ICA efficiency not defined: a rigid map gains nothing over a "
+                "permutation"
+            )
         lines.append(
             f"unit: {self.diameter} diameter of the target; {self.n_samples} rows"
         )
-        if self.enough_rows is not None:
+        if len(self.train_sizes) > 1:
             lines.append(self._verdict_on_rows())
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._cautions()])
+
+    def _cautions(self):
+        """Return what else a reader must know, in words."""
+        lines = []
+        if self.ica_stability is not None and self.ica_stability.min() < _STABLE:
+            lines.append(
+                "ICA finds other axes on other folds (stability {:.2f} and {:.2f}): "
+                "its error depends on the seed".format(*self.ica_stability)
+            )
+        first, second = self.max_diameters
+        ratio = max(first, second) / min(first, second)
+        if ratio > _UNEQUAL:
+            wider = "first" if first > second else "second"
+            lines.append(
+                f"the {wider} side is {ratio:.3g} times as wide, and rigid maps keep "
+                "lengths: divide each side by its diameter to compare shapes"
+            )
+        if (self.max_diameters > _OUTLIERS * self.robust_diameters).any():
+            lines.append('outliers set the largest distance: see diameter="robust"')
+        return lines
 
     def _verdict_on_rows(self):
         """Say which errors would fall with more rows."""
+        if self.enough_rows is None:
+            return f"fewer than {_ROWS_A_COLUMN} training rows a column: too few to say"
         short = [
             f"{name} {error:.3f} (to about {expected:.3f})"
             for name, error, expected, enough in zip(
@@ -159,10 +203,10 @@ class AlignmentErrors(NamedTuple):
         ]
         if not short:
             return "enough rows: errors change by less than 5 % with more"
-        return f"more rows would lower {', '.join(short)}"
+        return f"more rows would change {', '.join(short)}"
 
 
-def extrapolated(sizes, curve):
+def extrapolated(sizes, curve, width):
     """Return the errors expected with any number of rows, and whether rows suffice.
 
     Parameters
@@ -171,19 +215,23 @@ def extrapolated(sizes, curve):
         Ascending numbers of training rows.
     curve : ndarray of shape (n_sizes, n_transformations)
         Errors.
+    width : int
+        Number of columns of the wider side.
 
     Returns
     -------
     expected : ndarray of shape (n_transformations,) or None
-        None for fewer than two sizes.
+        None for fewer than two sizes, or too few rows at the last but one.
     enough : ndarray of bool of shape (n_transformations,) or None
     """
-    if len(sizes) < 2:
+    if len(sizes) < 2 or sizes[-2] < _ROWS_A_COLUMN * width:
         return None, None
     gain = (curve[-2] - curve[-1]) * sizes[-2] / (sizes[-1] - sizes[-2])
     expected = np.clip(curve[-1] - gain, 0.0, curve[-1])
     small = curve[-1] <= _ALL_BUT_EXACT
-    return expected, small | (expected >= (1.0 - _ENOUGH) * curve[-1])
+    settled = expected >= (1.0 - _ENOUGH) * curve[-1]
+    rising = curve[-1] > (1.0 + _ENOUGH) * curve[-2]
+    return expected, small | (settled & ~rising)
 
 
 def ica_efficiency(permutation, rigid, ica):

@@ -251,6 +251,15 @@ class Comparison:
         errors, sound = self._crossfit(self._sides, self.folds, self._unmixings)
         return errors[:: self._step], sound
 
+    def axes_stability(self):
+        """Return how well ICA finds the axes of either side again, or None."""
+        if self._unmixings is None:
+            return None
+        sides = list(zip(*self._unmixings, strict=True))
+        return np.array([alignment.axes_stability(side) for side in sides])[
+            :: self._step
+        ]
+
     def chance(self, swap):
         """Return mean errors, (2, n_transformations), with one side's rows permuted.
 

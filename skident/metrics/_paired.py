@@ -94,12 +94,12 @@ def _join(first, second, unmatched):
     kept = places >= 0
     lost = {"Z1": first[~kept], "Z2": second[first.get_indexer(second) < 0]}
     parts = [
-        f"{len(ids)} of {name} only ({_listed(ids)})"
+        f"{len(ids)} are in {name} only ({_listed(ids)})"
         for name, ids in lost.items()
         if len(ids)
     ]
     if parts:
-        message = f"Z1 and Z2 are joined by index, but some ids are {'; '.join(parts)}."
+        message = f"Z1 and Z2 are joined by index, but of the ids {'; '.join(parts)}."
         if unmatched == "raise" or not kept.any():
             raise ValueError(
                 f'{message} unmatched="drop" leaves them out; arrays (.to_numpy()) are '

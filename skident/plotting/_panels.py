@@ -75,6 +75,8 @@ def draw_together(*displays, title=None):
     ------
     ValueError
         Without a display.
+    TypeError
+        For anything else than a display.
     ImportError
         Without matplotlib.
 
@@ -94,6 +96,13 @@ def draw_together(*displays, title=None):
     """
     if not displays:
         raise ValueError("draw_together needs at least one display, got none.")
+    for display in displays:
+        if not isinstance(display, PanelDisplay):
+            raise TypeError(
+                "draw_together takes displays one by one, got "
+                f"{type(display).__name__}: pass draw_together(*displays), each as by "
+                "AlignmentDisplay(errors)."
+            )
     plt = import_matplotlib()
     widths, heights = zip(*(display._figsize for display in displays), strict=True)
     figure = _new_figure(plt, (max(widths), sum(heights)))

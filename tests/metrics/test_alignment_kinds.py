@@ -1,6 +1,8 @@
 """alignment_errors on whole kinds of input, and the routes that large ones take."""
 
+import itertools
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skident import LinearAligner, PermutationAligner, RigidAligner
+from skident import LinearAligner, PermutationAligner, RigidAligner, WhitenICA
 from skident._math import alignment, paired_rows
 from skident._math.resampling import fold_labels
 from skident._random import generator
@@ -31,6 +33,12 @@ def noisy_pair(seed=0, n=400, p=4, q=4, noise=0.2):
     Z = latents(seed, n, max(p, q))
     turn = np.linalg.qr(rng.standard_normal((max(p, q),) * 2))[0]
     return Z[:, :p], ((Z @ turn) + noise * rng.standard_normal(Z.shape))[:, :q]
+
+
+def quiet_ica(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return WhitenICA().fit(X)
 
 
 def quiet(Z1, Z2, **options):
@@ -317,7 +325,7 @@ def test_learning_curve_shows_what_a_linear_map_overfits():
     np.testing.assert_allclose(result.train_sizes, [36, 72, 120], atol=2)
     assert np.all(np.diff(curve[:, 1]) < 0) and not result.enough_rows[1]
     assert result.expected_error[1] < 0.95 * result.error[1]
-    assert "more rows would lower" in str(result) and "linear" in str(result)
+    assert "more rows would change" in str(result) and "linear" in str(result)
     table = result.curve_to_dict()
     assert list(table) == ["n_rows", "rigid", "linear"]
     np.testing.assert_array_equal(table["linear"], curve[:, 1])
@@ -339,11 +347,83 @@ def test_no_learning_curve(fractions):
 def test_extrapolation():
     sizes = np.array([100.0, 200.0])
     curve = 0.3 + np.outer(1 / sizes, [10.0, 0.0, -5.0])
-    expected, enough = extrapolated(sizes, curve)
+    expected, enough = extrapolated(sizes, curve, width=2)
     np.testing.assert_allclose(expected, [0.3, 0.3, curve[1, 2]])
-    assert enough.tolist() == [False, True, True]
-    expected, enough = extrapolated(sizes, np.array([[9.0, 1e-9], [1.0, 1e-16]]))
-    assert expected[0] == 0.0 and enough.tolist() == [False, True]
+    assert enough.tolist() == [False, True, False]
+    curve = np.array([[9.0, 1e-9, 0.2], [1.0, 1e-16, 0.22]])
+    expected, enough = extrapolated(sizes, curve, width=33)
+    assert expected[0] == 0.0 and enough.tolist() == [False, True, False]
+    # fewer than three rows a column, and nothing is said
+    assert extrapolated(sizes, curve, width=34) == (None, None)
+
+
+def test_too_few_rows_are_said():
+    result = quiet(*noisy_pair(n=30, p=8, q=8), transformations=("rigid",))
+    assert result.enough_rows is None and len(result.train_sizes) == 3
+    assert "fewer than 3 training rows a column: too few to say" in str(result)
+
+
+def test_axes_that_ica_does_not_find_again_are_said():
+    rng = np.random.default_rng(0)
+    for draw, low, high in ((rng.laplace, 0.97, 1.0), (rng.standard_normal, 0.0, 0.9)):
+        Z = draw(size=(1500, 5))
+        turn = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+        result = quiet(Z, Z @ turn, n_resamples=2)
+        assert np.all((low < result.ica_stability) & (result.ica_stability <= high))
+        assert ("ICA finds other axes" in str(result)) == (high < 1)
+    assert quiet(Z, Z, transformations=("rigid",)).ica_stability is None
+
+
+def test_stability_of_axes_against_correlations():
+    rng = np.random.default_rng(1)
+    sources = rng.standard_normal((6000, 4))
+    sources[:, 0] = rng.laplace(size=6000)
+    X = sources @ rng.standard_normal((4, 4))
+    solutions = [
+        alignment.Unmixing(ica.mean_, ica.components_, ica.mixing_, True)
+        for ica in (quiet_ica(half) for half in (X[::2], X[1::2]))
+    ]
+    one, other = ((X - s.mean) @ s.components.T for s in solutions)
+    square = np.corrcoef(one.T, other.T)[:4, 4:] ** 2
+    expected = max(square[range(4), p].mean() for p in itertools.permutations(range(4)))
+    found = alignment.axes_stability(solutions)
+    # the halves are white up to 1/sqrt(3000) = 0.02
+    assert found == pytest.approx(expected, abs=0.06) and found < 0.98
+    assert alignment.axes_stability(solutions[:1] * 3) == 1.0
+
+
+def test_efficiency_of_one_column_is_not_defined():
+    rng = np.random.default_rng(0)
+    Z = rng.laplace(size=(200, 1))
+    result = quiet(Z, Z + 0.1 * rng.standard_normal(Z.shape))
+    assert result.error[0] == pytest.approx(result.error[1], rel=1e-9)
+    assert result.ica_efficiency is None and result.ica_efficiency_interval is None
+
+
+def test_unequal_sizes_outliers_and_level_are_said():
+    Z1, Z2 = noisy_pair()
+    text = str(quiet(Z1, 100 * Z2, confidence_level=0.8))
+    assert "the second side is" in text and "divide each side by its diam" in text
+    assert ".8 interval" in text and "outliers" not in text
+    Z2[0] = 1e4
+    assert 'outliers set the largest distance: see diameter="robust"' in str(
+        quiet(Z1, Z2)
+    )
+
+
+@pytest.mark.parametrize("path", ["Z.npy", Path("Z.npy")])
+def test_a_path_is_no_array(path):
+    with pytest.raises(ValueError, match=r"Z2 is a path, 'Z.npy': pass np.load\("):
+        alignment_errors(np.eye(5), path)
+    with pytest.raises(ValueError, match=r"X is a path, 'Z.npy': pass np.load\("):
+        WhitenICA().fit(path)
+
+
+def test_an_archive_is_no_array(tmp_path):
+    np.savez(tmp_path / "Z.npz", words=np.eye(5))
+    archive = np.load(tmp_path / "Z.npz")
+    with pytest.raises(ValueError, match=r"arrays words: pass one .* as Z1\['words'\]"):
+        alignment_errors(archive, np.eye(5))
 
 
 def test_both_units_are_reported():
@@ -378,7 +458,7 @@ def test_frames_are_joined_by_index():
 def test_ids_on_one_side_only_are_named():
     Z1, Z2 = frames()
     short = Z2.drop(index=["id3", "id7"]).rename(index={"id5": "other"})
-    message = r"3 of Z1 only \('id3', 'id5', 'id7'\); 1 of Z2 only \('other'\)"
+    message = r"3 are in Z1 only \('id3', 'id5', 'id7'\); 1 are in Z2 only \('other'\)"
     with pytest.raises(ValueError, match=message):
         alignment_errors(Z1, short)
     with pytest.warns(UserWarning, match=message):
@@ -387,9 +467,10 @@ def test_ids_on_one_side_only_are_named():
     expected = quiet(Z1.loc[kept], Z2.loc[kept])
     assert dropped.n_samples == 57
     np.testing.assert_array_equal(dropped.error, expected.error)
-    with pytest.raises(ValueError, match=r"60 of Z1 only \('id0', .* and 55 more\)"):
+    message = r"60 are in Z1 only \('id0', .* and 55 more\)"
+    with pytest.raises(ValueError, match=message):
         alignment_errors(Z1, Z2.reset_index(drop=True), unmatched="drop")
-    with pytest.raises(ValueError, match="10 of Z1 only"):
+    with pytest.raises(ValueError, match="10 are in Z1 only"):
         alignment_errors(pd.DataFrame(latents(0, 60)), pd.DataFrame(latents(0, 50)))
 
 

@@ -67,3 +67,11 @@ def test_displays_are_drawn_below_one_another():
 def test_nothing_to_draw_is_refused():
     with pytest.raises(ValueError, match="at least one display"):
         draw_together()
+
+
+def test_what_is_no_display_is_refused():
+    display = PatternDisplay(np.array([[1, -1]]))
+    with pytest.raises(
+        TypeError, match=r"one by one, got list: pass draw_together\(\*"
+    ):
+        draw_together([display])
