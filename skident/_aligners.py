@@ -4,6 +4,7 @@ import warnings
 from numbers import Real
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -17,7 +18,6 @@ from skident._validation import (
     as_rows,
     as_weights,
     check_same_length,
-    check_same_order,
     validate_rows,
 )
 
@@ -60,7 +60,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        check_same_order(X, y)
+        _check_same_order(X, y)
         X = validate_rows(self, X, reset=True, min_samples=2)
         y = as_rows(y, name="y", min_samples=2, one_column=True)
         check_same_length(X, y, names=("X", "y"))
@@ -142,7 +142,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             constant ``y``, 1 if it is met to rounding, else 0.
         """
         check_is_fitted(self)
-        check_same_order(X, y)
+        _check_same_order(X, y)
         mapped = self._motion.apply(validate_rows(self, X, reset=False))
         y = as_rows(y, name="y", one_column=True)
         check_same_length(mapped, y, names=("X", "y"))
@@ -456,3 +456,18 @@ class PermutationAligner(_Aligner):
             criterion=self.criterion,
             assignment=self.assignment_,
         )
+
+
+def _check_same_order(X, y):
+    """Raise a ``ValueError`` if two frames have the same ids in another order."""
+    first, second = (Z.index if hasattr(Z, "iloc") else None for Z in (X, y))
+    if first is None or second is None or len(first) != len(second):
+        return
+    if first.equals(second) or not first.sort_values().equals(second.sort_values()):
+        return
+    row = int(np.argmax(np.asarray(first != second)))
+    raise ValueError(
+        f"X and y have the same index in another order: row {row} is {first[row]!r} in "
+        f"X and {second[row]!r} in y. Rows are paired by position: pass "
+        "y.loc[X.index]."
+    )

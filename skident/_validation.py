@@ -214,23 +214,6 @@ def check_same_length(X, Y, names=("X", "Y")):
         )
 
 
-def check_same_order(X, Y, names=("X", "y")):
-    """Raise a ``ValueError`` if two frames have the same ids in another order."""
-    first, second = (
-        getattr(Z, "index", None) if hasattr(Z, "iloc") else None for Z in (X, Y)
-    )
-    if first is None or second is None or len(first) != len(second):
-        return
-    if first.equals(second) or not first.sort_values().equals(second.sort_values()):
-        return
-    row = int(np.argmax(np.asarray(first != second)))
-    raise ValueError(
-        f"{names[0]} and {names[1]} have the same index in another order: row {row} is "
-        f"{first[row]!r} in {names[0]} and {second[row]!r} in {names[1]}. Rows are "
-        f"paired by position: pass {names[1]}.loc[{names[0]}.index]."
-    )
-
-
 def _to_cpu(X, name):
     """Refuse what holds no array, or a sparse one, and bring a tensor to numpy."""
     if isinstance(X, str | os.PathLike):
