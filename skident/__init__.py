@@ -19,6 +19,7 @@ _NAMES = {
     "PermutationAligner": "skident._aligners",
     "RigidAligner": "skident._aligners",
     "WhitenICA": "skident._whiten_ica",
+    "report": "skident._report",
     "show_versions": "skident._show_versions",
 }
 

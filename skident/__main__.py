@@ -1,4 +1,4 @@
-"""``python -m skident``: both questions answered on embedded data."""
+"""``python -m skident``: both questions answered on embedded data, or on a file."""
 
 import argparse
 import sys
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from skident import _litmus_command
 
 N_SITES, N_PATTERNS, HOPFIELD_T = 64, 4, 0.7
 LATTICE, ISING_T = (8, 8), 2.5
@@ -129,19 +131,21 @@ def make_displays(story, errors):
 def write_report(story, errors, sheet):
     """Return the report as text."""
     hopfield = f"{N_SITES} spins, {N_PATTERNS} patterns, T = {HOPFIELD_T}"
+    hopfield = f"Hopfield model ({hopfield}), {N_PATTERNS} latents"
     ising = f"{LATTICE[0]} x {LATTICE[1]} spins, T = {ISING_T}"
+    ising = f"2-D Ising sheet ({ising}), 1 latent"
     return f"""
 {RULE}
 1. Is it a mean-field system, and which one?
 
-{_verdict(f"Hopfield model ({hopfield}), {N_PATTERNS} latents", story.hopfield)}
+{_litmus_command.describe(hopfield, story.hopfield)}
 
    Patterns decoded exactly, up to order and sign:
      from the decoder                      {story.n_exact} of {N_PATTERNS}
      from the PCA span by the same search  {story.n_exact_pca_span} of {N_PATTERNS}
      from the signs of the PCA axes        {story.n_exact_pca_axes} of {N_PATTERNS}
 
-{_verdict(f"2-D Ising sheet ({ising}), 1 latent", story.ising)}
+{_litmus_command.describe(ising, story.ising)}
 
    Where one latent fails: residual correlation against distance (bonds)
 {_curve(sheet)}
@@ -168,14 +172,6 @@ def _conclusion(errors):
             f"{errors.ica_efficiency:.0%} of what the rigid map gains."
         )
     return textwrap.fill(text, 72, initial_indent="   ", subsequent_indent="   ")
-
-
-def _verdict(name, test):
-    reasons = "\n".join(
-        textwrap.fill(reason, 72, initial_indent="     - ", subsequent_indent="       ")
-        for reason in test.reasons_
-    )
-    return f'   {name}:\n   "{test.verdict_}"\n{reasons}'
 
 
 def _curve(sheet):
@@ -217,7 +213,8 @@ def parse(arguments):
         prog="python -m skident",
         description="Answer both questions of skident on embedded data, without a "
         "network: is many-body data a mean-field system and which one; and is what an "
-        "autoencoder learned stable? Takes about a minute on two free cores.",
+        "autoencoder learned stable? Takes about a minute on two free cores. "
+        "`litmus FILE` answers the first one on data of your own.",
     )
     parser.add_argument(
         "--seed",
@@ -234,6 +231,7 @@ def parse(arguments):
     parser.add_argument(
         "--quick", action="store_true", help="fewer rows and epochs: less time"
     )
+    _litmus_command.add_parser(parser.add_subparsers(dest="command", title="commands"))
     options = parser.parse_args(arguments)
     if not 0 <= options.seed < _SEED_BOUND:
         parser.error(f"--seed must be in [0, {_SEED_BOUND}), got {options.seed}")
@@ -242,9 +240,23 @@ def parse(arguments):
     return options
 
 
+def run_litmus(options):
+    """Test the rows of a file; return the exit status."""
+    try:
+        for text in _litmus_command.run(options):
+            say(text)
+    except (ValueError, OSError) as error:
+        message = " ".join(str(error).split())
+        print(f"python -m skident litmus: error: {message}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def main(arguments=None):
-    """Run the story; return the exit status."""
+    """Run the story, or a command; return the exit status."""
     options = parse(arguments)
+    if options.command == "litmus":
+        return run_litmus(options)
     start = time.perf_counter()
     story = tell_mean_field(options.seed, options.quick)
     errors = tell_identifiability(options.seed, options.quick)

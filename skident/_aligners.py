@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skident._compat import Interval, StrOptions, fit_context
 from skident._math import affine, assignment, motion, procrustes
 from skident._validation import (
+    all_or_nothing,
     as_rows,
     as_weights,
     check_same_length,
@@ -61,20 +62,21 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 "None."
             )
         _check_same_order(X, y)
-        X = validate_rows(self, X, reset=True, min_samples=2)
-        y = as_rows(y, name="y", min_samples=2, one_column=True)
-        check_same_length(X, y, names=("X", "y"))
-        weights = as_weights(sample_weight, X.shape[0], min_positive=2)
-        found = self._find(X, y, weights)
-        self._n_targets = y.shape[1]
-        self.rotation_ = found.rotation
-        self.scale_ = found.scale
-        self.source_mean_ = found.source_mean
-        self.target_mean_ = found.target_mean
-        self.is_reflection_ = found.reflection
-        self.is_unique_ = found.unique
-        if not found.unique:
-            warnings.warn(self._thin_data(X, y), UserWarning)
+        with all_or_nothing(self):
+            X = validate_rows(self, X, reset=True, min_samples=2)
+            y = as_rows(y, name="y", min_samples=2, one_column=True)
+            check_same_length(X, y, names=("X", "y"))
+            weights = as_weights(sample_weight, X.shape[0], min_positive=2)
+            found = self._find(X, y, weights)
+            self._n_targets = y.shape[1]
+            self.rotation_ = found.rotation
+            self.scale_ = found.scale
+            self.source_mean_ = found.source_mean
+            self.target_mean_ = found.target_mean
+            self.is_reflection_ = found.reflection
+            self.is_unique_ = found.unique
+            if not found.unique:
+                warnings.warn(self._thin_data(X, y), UserWarning)
         return self
 
     def transform(self, X):
@@ -89,10 +91,15 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         ndarray of shape (n_samples, rotation_.shape[1])
             float32 if ``X`` is, else float64.
+
+        Raises
+        ------
+        ValueError
+            If a result is beyond the range of that type, besides the errors of ``fit``.
         """
         check_is_fitted(self)
         X = validate_rows(self, X, reset=False)
-        return self._motion.apply(X).astype(X.dtype, copy=False)
+        return _within_range(self._motion.apply, X)
 
     def inverse_transform(self, X):
         """Return the rows whose map is nearest to ``X``.
@@ -110,6 +117,11 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             rows are mapped to one place (a linear map to fewer columns, or one of
             lower rank), that nearest to ``source_mean_``; where none is, that mapped
             nearest: the map back is the pseudo-inverse of ``scale_ * rotation_``.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns, or a result beyond the range of the type.
         """
         check_is_fitted(self)
         X = as_rows(X, name="X")
@@ -120,7 +132,7 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"X has shape {X.shape}, but inverse_transform needs "
                 f"{self._n_features_out} columns."
             )
-        return self._invert(X).astype(X.dtype, copy=False)
+        return _within_range(self._invert, X)
 
     def score(self, X, y, sample_weight=None):
         """Return the part of the variance of ``y`` that the map explains.
@@ -143,7 +155,8 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         check_is_fitted(self)
         _check_same_order(X, y)
-        mapped = self._motion.apply(validate_rows(self, X, reset=False))
+        X = validate_rows(self, X, reset=False)
+        mapped = _within_range(self._motion.apply, X, np.float64)
         y = as_rows(y, name="y", one_column=True)
         check_same_length(mapped, y, names=("X", "y"))
         if y.shape[1] != self._n_targets:
@@ -161,7 +174,6 @@ class _Aligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             self.scale_,
             self.source_mean_,
             self.target_mean_,
-            self.is_reflection_,
             self.is_unique_,
         )
 
@@ -211,7 +223,8 @@ class RigidAligner(_Aligner):
         Orthogonal if square, else the rows of the orthogonal matrix that padded
         columns do not need.
     scale_ : float
-        The factor; 1 without ``scaling``.
+        The factor; 1 without ``scaling``, and where ``X`` and ``y`` have nothing in
+        common.
     source_mean_ : ndarray of shape (n_features,)
         Mean of ``X``.
     target_mean_ : ndarray of shape (max(n_features, n_targets),)
@@ -392,7 +405,8 @@ class PermutationAligner(_Aligner):
         How columns are matched. "optimal" solves the assignment problem, in time cubic
         in the width; "greedy" takes the largest :math:`|g|` first, then exchanges pairs
         of columns while that helps: at least half of the optimal sum, mostly all but
-        a few per cent. "auto" is "optimal" up to 2000 columns, "greedy" beyond.
+        a few per cent. "auto" is "optimal" up to 2000 columns of the narrower side,
+        "greedy" beyond.
 
     Attributes
     ----------
@@ -446,7 +460,7 @@ class PermutationAligner(_Aligner):
         self.assignment = assignment
 
     def _find(self, X, y, weights):
-        width = max(X.shape[1], y.shape[1])
+        width = min(X.shape[1], y.shape[1])
         self.assignment_ = assignment.choose_assignment(self.assignment, width)
         return procrustes.permutation_map(
             X,
@@ -456,6 +470,21 @@ class PermutationAligner(_Aligner):
             criterion=self.criterion,
             assignment=self.assignment_,
         )
+
+
+def _within_range(move, X, dtype=None):
+    """Return ``move(X)`` in a type, by default that of ``X``; refuse what overflows."""
+    dtype = X.dtype if dtype is None else np.dtype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = move(X).astype(dtype, copy=False)
+    finite = np.isfinite(moved).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"The map of X is beyond the range of {dtype} in row "
+            f"{int(np.argmin(finite))}: rescale X"
+            + (", or pass it as float64." if dtype == np.float32 else ".")
+        )
+    return moved
 
 
 def _check_same_order(X, y):

@@ -17,6 +17,7 @@ from skident._math.lipschitz import bi_lipschitz_constant, singular_extremes
 from skident._nn.architectures import ARCHITECTURES
 from skident._nn.held_autoencoder import HeldAutoencoder
 from skident._nn.losses import ERRORS
+from skident._nn.precision import PRECISIONS
 from skident._nn.rows import blocks, is_mapped
 from skident._random import draw_seed, torch_seed
 from skident._validation import (
@@ -77,8 +78,8 @@ class AutoencoderEmbedder(
         on the sphere of radius :math:`\sqrt d`, at latents between and a little
         beyond random pairs of rows: 0 exactly for a scaled isometry. It counts in
         units of the loss of a constant reconstruction, so that one value suits data
-        of any scale and width; **0.2 is recommended**. A step takes two to three
-        times as long. The module must support forward-mode differentiation.
+        of any scale and width; **0.1 is recommended**. A step takes about twice as
+        long. What torch cannot differentiate twice, the decoder cannot contain.
     mask_ratio : float, default=0.0
         Share of the features, or of the patches of images, of each row that are hidden
         from the encoder in training, in [0, 1). All features are reconstructed.
@@ -116,7 +117,14 @@ class AutoencoderEmbedder(
     module_params : dict or None, default=None
         Further arguments of ``module``.
     device : str, default="auto"
-        torch device: "auto" is CUDA where there is one, else "cpu".
+        torch device: "auto" is CUDA where there is one, else the CPU. Or a name:
+        "cpu", "cuda:1", "mps" (untested). What was fitted on a GPU loads on a CPU.
+    precision : {"float32", "bfloat16", "float16"}, default="float32"
+        What layers compute in while training. The other two are torch's mixed
+        precision, for GPUs that multiply such numbers faster: weights, optimiser and
+        losses stay float32, as does all that is computed after training, and so its
+        results. float16, for GPUs without bfloat16, scales the loss against underflow
+        and leaves steps out that overflow.
     verbose : int, default=0
         1 shows a progress bar, 0 is silent.
     random_state : int, RandomState instance or None, default=None
@@ -159,7 +167,8 @@ class AutoencoderEmbedder(
     Warns
     -----
     UserWarning
-        For constant columns, naming them; they are reconstructed as they are.
+        For constant columns, naming them; they are reconstructed as they are. Once a
+        process, if a worker of joblib computes on a GPU, which others may share.
     ConvergenceWarning
         If ``early_stopping`` did not stop the training.
 
@@ -214,6 +223,7 @@ class AutoencoderEmbedder(
         "early_stopping": ["boolean"],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "precision": [StrOptions(set(PRECISIONS))],
         "module": "no_validation",
         "module_params": [dict, None],
     }
@@ -243,6 +253,7 @@ class AutoencoderEmbedder(
         module=None,
         module_params=None,
         device="auto",
+        precision="float32",
         verbose=0,
         random_state=None,
     ):
@@ -268,6 +279,7 @@ class AutoencoderEmbedder(
         self.module = module
         self.module_params = module_params
         self.device = device
+        self.precision = precision
         self.verbose = verbose
         self.random_state = random_state
 

@@ -1,20 +1,26 @@
 """The litmus test: what is left between the columns once the latents are known."""
 
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from skident._compat import Interval, fit_context
+from skident._compat import Interval, StrOptions, fit_context
+from skident._litmus import (
+    CHAIN_ROWS,
+    BitModel,
+    check_model,
+    independence_pvalue,
+    left_on_rows,
+    measure_fold,
+)
+from skident._math.bipartite import CUTS
 from skident._math.information import (
-    chain_gain,
+    Estimate,
     independent_log_prob,
-    marginal_gain,
-    pair_statistic,
-    residual_covariance,
     smoothed_means,
 )
 from skident._math.resampling import (
@@ -24,43 +30,17 @@ from skident._math.resampling import (
     upper_pvalue,
 )
 from skident._mean_field_vae import MeanFieldVAE
-from skident._progress import progress_bar
-from skident._random import draw_seed, generator, new_seed, seeded_clone
+from skident._random import draw_seed, generator
 from skident._validation import (
     TwoValuedInput,
     all_or_nothing,
     as_group_codes,
-    check_methods,
     to_values,
 )
+from skident._verdict import LEVEL, judge, judge_capacity
+from skident.metrics._information import check_cut, measure_cut
 
-# Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
-_CHAIN_ROWS = 10_000
-_TEST_ROWS = 2_000
-_LEVEL = 0.01
-_NEEDED = ("fit", "sample_posterior", "inverse_transform", "sample", "elbo")
-
-
-class Estimate(NamedTuple):
-    """A figure with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class _Fold(NamedTuple):
-    """What one model says of rows that it was not trained on."""
-
-    model: object
-    rows: np.ndarray
-    gain: np.ndarray
-    marginal_gain: np.ndarray
-    known: np.ndarray
-    covariance: np.ndarray
-    statistic: float
-    null_gain: np.ndarray
-    null_statistics: np.ndarray
+_FOLDS, _TRAINING, _BOOTSTRAP, _INDEPENDENCE, _CUT = range(5)
 
 
 class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
@@ -94,6 +74,17 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     n_resamples : int, default=200
         Simulated data sets behind the p-value and bootstrap resamples behind the
         intervals; at least 100, so that p < 0.01 can occur.
+    partition : {"half", "checkerboard", "random-max"} or array-like, default="half"
+        Cut of the columns in two parts whose mutual information the rate R has to
+        reach, as in :func:`skident.metrics.bipartite_information`: the first half;
+        sites of the lattice ``shape`` with an even sum of coordinates; the best of ten
+        random cuts; or a mask or list of the columns of one part.
+    shape : int or sequence of int, default=None
+        Sides of the lattice that the columns are the sites of, in C order; for
+        ``partition="checkerboard"``.
+    n_jobs : int, default=None
+        Number of folds at once, as in joblib. Each works in one thread, so that any
+        number gives the same result.
     verbose : int, default=0
         1 shows a progress bar of the simulations of each fold, 0 is silent. That of the
         training is the estimator's own.
@@ -105,7 +96,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     verdict_ : {"mean-field", "not mean-field", "undecided"}
         The answer, for models of this size and training.
     reasons_ : list of str
-        Why, in words and figures.
+        Why, in words and figures; the last is that of ``capacity_``.
     unexplained_fraction_ : Estimate
         u = TC(x|z) / TC(x), with ``low`` and ``high``; not clipped.
     total_correlation_ : Estimate
@@ -127,9 +118,17 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         Of the pair covariances, under independent columns.
     residual_covariance_ : ndarray of shape (n_features_in_, n_features_in_)
         E[(x_i - E[x_i|z])(x_j - E[x_j|z])] in units of the data squared: where the
-        latents fail.
+        latents fail. E[x|z] is that of the model plus a quadratic function of z, fitted
+        to the rows: what the decoder misses by itself is no covariance.
     rate_ : float
         Mean rate R of the models, nats a row.
+    bipartite_information_ : BipartiteInformation
+        Lower bound of the mutual information of the two parts of ``partition``, nats,
+        with ``low`` and ``high``: see :class:`skident.metrics.BipartiteInformation`. 0
+        for a single column.
+    capacity_ : {"sufficient", "insufficient", "undecided"}
+        Whether the latents can carry that information: "sufficient" if R of every model
+        is at least ``high``, "insufficient" if R of all is below ``low``.
     estimators_ : list of estimators
         The fitted models, one a fold.
     values_ : tuple of int
@@ -143,7 +142,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     ------
     ValueError
         For NaN, sparse input, too few rows, or a value that is not one of two, naming
-        column, row and value; for ``groups`` or ``entropy`` that do not fit the rows.
+        column, row and value; for ``groups`` or ``entropy`` that do not fit the rows, a
+        ``partition`` that does not fit the columns, or an estimator whose
+        ``likelihood`` is not that of two-valued data.
     TypeError
         For an estimator without the methods named above.
 
@@ -151,6 +152,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     --------
     MeanFieldVAE : The model.
     HopfieldPatternDecoder : Reads the theory off a model that passed.
+    skident.metrics.one_standard_error : Chooses the number of latents in a search.
 
     Notes
     -----
@@ -169,7 +171,17 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     interval of the known TC(x) reaches 0) there is nothing to explain: "mean-field"
     with u = 0. A model that is no better than independent columns does not convict.
 
-    The test uses at most 2,000, the chain 10,000 rows a fold, chosen at random.
+    If A and B are independent given z, I(A; B) <= I(x; z) <= R: latents whose rate is
+    below the information between two parts of the columns must fail, whatever the
+    decoder. ``bipartite_information_`` is a lower bound (see there), so "insufficient"
+    is sure up to its interval, and "sufficient" is about what was found, for this cut.
+
+    ``score`` is noisy, and beyond the number of latents that the data has it is flat:
+    the largest falls on any of them. In :class:`sklearn.model_selection.GridSearchCV`
+    use ``refit=skident.metrics.one_standard_error``.
+
+    The test uses at most 2,000, the chain 10,000 rows a fold, and the information
+    10,000 in all, chosen at random.
 
     References
     ----------
@@ -177,6 +189,8 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
        structure with variational autoencoders", arXiv:2606.08694 (2026).
     .. [2] B. J. Frey, "Graphical models for machine learning and digital
        communication", MIT Press (1998), section 3.1.
+    .. [3] Poole, Ozair, van den Oord, Alemi, Tucker, "On variational bounds of mutual
+       information", ICML 2019.
 
     Examples
     --------
@@ -195,6 +209,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         "margin": [Interval(Real, 0, 1, closed="neither")],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "n_resamples": [Interval(Integral, 100, None, closed="left")],
+        "partition": [StrOptions(set(CUTS)), "array-like"],
+        "shape": [Integral, "array-like", None],
+        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -208,6 +225,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         margin=0.05,
         confidence_level=0.95,
         n_resamples=200,
+        partition="half",
+        shape=None,
+        n_jobs=None,
         verbose=0,
         random_state=None,
     ):
@@ -217,6 +237,9 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         self.margin = margin
         self.confidence_level = confidence_level
         self.n_resamples = n_resamples
+        self.partition = partition
+        self.shape = shape
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -243,20 +266,35 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
             bits, self.values_ = self._two_valued(
                 X, reset=True, min_samples=4 * self.cv
             )
+            estimator = MeanFieldVAE() if self.estimator is None else self.estimator
+            check_model(estimator)
+            if isinstance(self.entropy, Real) and not np.isfinite(self.entropy):
+                raise ValueError(f"entropy must be finite, got {self.entropy}.")
+            cut = check_cut(self.partition, bits.shape[1], self.shape)
             seed = draw_seed(self.random_state)
             codes = as_group_codes(groups, len(bits))
-            labels = fold_labels(codes, self.cv, generator(seed, 0))
+            labels = fold_labels(codes, self.cv, generator(seed, _FOLDS))
             _check_folds(labels)
-            # The products are small: threads would wait for each other, not work.
-            with threadpool_limits(limits=1, user_api="blas"):
-                folds = [
-                    self._measure(bits, labels == k, seed, k) for k in range(self.cv)
-                ]
+            folds = Parallel(n_jobs=self.n_jobs)(
+                delayed(measure_fold)(
+                    estimator, bits, self.values_, codes, labels == k,
+                    n_resamples=self.n_resamples, verbose=self.verbose, fold=k,
+                    rng=generator(seed, _TRAINING, k),
+                )
+                for k in range(self.cv)
+            )  # fmt: skip
             self.estimators_ = [fold.model for fold in folds]
             self.rate_ = float(np.mean([model.rate_ for model in self.estimators_]))
-            self._test(folds, bits, seed)
-            self._estimate(folds, codes, seed)
-            self.verdict_, self.reasons_ = _judge(self)
+            # The products are small: threads would wait for each other, not work.
+            with threadpool_limits(limits=1, user_api="blas"):
+                self._test(folds, bits, seed)
+                self._estimate(folds, bits, codes, seed)
+                self._measure_capacity(bits, codes, cut, seed)
+            self.verdict_, self.reasons_ = judge(self)
+            self.capacity_, reason = judge_capacity(
+                [model.rate_ for model in self.estimators_], self.bipartite_information_
+            )
+            self.reasons_.append(reason)
         return self
 
     def score(self, X, y=None):
@@ -265,91 +303,50 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit; at least 4.
+            Rows in the convention of the fit; at least 4. At most 10,000 are used, the
+            first.
         y : None
             Ignored.
 
         Returns
         -------
         float
-            -TC(x|z) in nats, the mean over the models of the folds.
+            -TC(x|z) in nats, the mean over the models of the folds; from the estimate
+            on these rows that on as many rows of the model itself is subtracted.
         """
         check_is_fitted(self)
         bits, _ = self._two_valued(X, reset=False, min_samples=4)
-        halves = generator(0).permutation(len(bits)) % 2 == 0
-        gains = [
-            chain_gain(bits, *_conditioned(model, bits, self.values_, 0), halves).mean()
-            for model in self.estimators_
-        ]
-        return float(self.null_gain_ - np.mean(gains))
-
-    def _measure(self, bits, held_out, seed, fold):
-        """Train on all rows but those held out, and measure on these."""
-        rng = generator(seed, 1, fold)
-        default = MeanFieldVAE() if self.estimator is None else self.estimator
-        model = seeded_clone(default, rng)
-        check_methods(model, _NEEDED)
-        model.fit(to_values(bits[~held_out], self.values_), None)
-        rows = rng.permutation(np.flatnonzero(held_out))[:_CHAIN_ROWS]
-        test = bits[rows]
-        halves = np.arange(len(rows)) % 2 == 0
-        means, latents = _conditioned(model, test, self.values_, new_seed(rng))
-        n_test = min(len(rows), _TEST_ROWS)
-        null_gain = chain_gain(*self._simulate(model, len(rows), rng), halves)
-        null_statistics = []
-        with progress_bar(self.n_resamples, "litmus", verbose=self.verbose) as advance:
-            for _ in range(self.n_resamples):
-                simulated = self._simulate(model, n_test, rng)
-                null_statistics.append(pair_statistic(*simulated[:2]))
-                advance()
-        return _Fold(
-            model=model,
-            rows=rows,
-            gain=chain_gain(test, means, latents, halves) - null_gain,
-            null_gain=null_gain,
-            marginal_gain=marginal_gain(test, halves, rng),
-            covariance=residual_covariance(test, means),
-            statistic=pair_statistic(test[:n_test], means[:n_test]),
-            known=self._known(model, test),
-            null_statistics=np.array(null_statistics),
-        )
-
-    def _simulate(self, model, n_rows, rng):
-        """Draw rows from the model and condition them as if they were data."""
-        low, high = self.values_
-        rows = model.sample(n_rows, random_state=new_seed(rng))
-        bits = ((rows - low) // (high - low)).astype(np.int8)
-        return bits, *_conditioned(model, bits, self.values_, new_seed(rng))
+        bits = bits[:CHAIN_ROWS]
+        models = [BitModel(model, self.values_) for model in self.estimators_]
+        return -float(np.mean([left_on_rows(m, bits, generator(0)) for m in models]))
 
     def _test(self, folds, bits, seed):
         """Compare pair statistics with those of simulated and of shuffled data."""
         null = np.sum([fold.null_statistics for fold in folds], axis=0)
         self.pvalue_ = upper_pvalue(sum(fold.statistic for fold in folds), null)
-        rng = generator(seed, 3)
-        rows = bits[rng.permutation(len(bits))[:_TEST_ROWS]]
-        means = np.broadcast_to(smoothed_means(rows), rows.shape)
-        shuffled = [
-            pair_statistic(rng.permuted(rows, axis=0), means)
-            for _ in range(self.n_resamples)
-        ]
-        self.marginal_pvalue_ = upper_pvalue(pair_statistic(rows, means), shuffled)
+        self.marginal_pvalue_ = independence_pvalue(
+            bits, self.n_resamples, generator(seed, _INDEPENDENCE)
+        )
         scale = (self.values_[1] - self.values_[0]) ** 2
         weights = [len(fold.rows) for fold in folds]
         self.residual_covariance_ = scale * np.average(
             [fold.covariance for fold in folds], axis=0, weights=weights
         )
 
-    def _estimate(self, folds, codes, seed):
+    def _estimate(self, folds, bits, codes, seed):
         """Turn figures of rows into figures with bootstrap intervals."""
         rows = np.concatenate([fold.rows for fold in folds])
         columns = [
             np.concatenate([fold.gain for fold in folds]),
             np.concatenate([fold.marginal_gain for fold in folds]),
         ]
-        columns += list(np.concatenate([fold.known for fold in folds], axis=1))
+        if self.entropy is not None:
+            known = [self._known(fold.model, bits[fold.rows]) for fold in folds]
+            columns += list(np.concatenate(known, axis=1))
         table = np.stack(columns, axis=1)
         codes = np.unique(codes[rows], return_inverse=True)[1]
-        draws = bootstrap_means(table, codes, self.n_resamples, generator(seed, 2))
+        rng = generator(seed, _BOOTSTRAP)
+        draws = bootstrap_means(table, codes, self.n_resamples, rng)
         mean = table.mean(0)
 
         def estimate(figure):
@@ -362,31 +359,38 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         self.unexplained_fraction_ = Estimate(0.0, 0.0, 0.0)
         self.upper_bound_ = self.unexplained_bound_ = None
         self.known_total_correlation_ = None
-        if self.marginal_pvalue_ < _LEVEL:
+        if self.marginal_pvalue_ < LEVEL:
             self.unexplained_fraction_ = estimate(lambda m: m[0] / m[1])
         if self.entropy is not None:
             self.upper_bound_ = estimate(lambda m: m[2])
             self.known_total_correlation_ = estimate(lambda m: m[3])
             self.unexplained_bound_ = estimate(lambda m: m[2] / m[3])
 
+    def _measure_capacity(self, bits, codes, cut, seed):
+        """Bound the information that the latents have to carry."""
+        rng = generator(seed, _CUT)
+        rows = rng.permutation(len(bits))[:CHAIN_ROWS]
+        self.bipartite_information_ = measure_cut(
+            bits[rows], codes[rows], cut,
+            confidence_level=self.confidence_level, n_resamples=self.n_resamples,
+            rng=rng,
+        )  # fmt: skip
+
     def _known(self, model, bits):
         """-ELBO - H(p) and sum_i H(x_i) - H(p) of each row, shape (2, n_rows)."""
-        if self.entropy is None:
-            return np.zeros((2, len(bits)))
-        rows = to_values(bits, self.values_)
-        if not callable(self.entropy):
-            log_prob = -float(self.entropy)
-            if not np.isfinite(log_prob):
-                raise ValueError(f"entropy must be finite, got {self.entropy}.")
+        log_prob = self.entropy
+        if not callable(log_prob):
+            log_prob = -float(log_prob)
         else:
-            log_prob = np.asarray(self.entropy(rows), dtype=float)
-            if log_prob.shape != (len(rows),) or not np.isfinite(log_prob).all():
+            log_prob = np.asarray(log_prob(to_values(bits, self.values_)), dtype=float)
+            if log_prob.shape != (len(bits),) or not np.isfinite(log_prob).all():
                 raise ValueError(
                     "entropy(X) must return one finite ln p(x) a row, shape "
-                    f"({len(rows)},), got shape {log_prob.shape}."
+                    f"({len(bits)},), got shape {log_prob.shape}."
                 )
         independent = independent_log_prob(bits, smoothed_means(bits))
-        return np.stack([log_prob - model.elbo(rows), log_prob - independent])
+        elbo = BitModel(model, self.values_).elbo(bits)
+        return np.stack([log_prob - elbo, log_prob - independent])
 
 
 def _check_folds(labels):
@@ -397,64 +401,3 @@ def _check_folds(labels):
             f"groups leave fold {sizes.argmin()} only {sizes.min()} row(s), and a fold "
             "needs at least 4: lower cv, or use more and smaller groups."
         )
-
-
-def _conditioned(model, bits, values, seed):
-    """Draw latents of rows; return the probabilities of 1 given them, and them."""
-    latents = model.sample_posterior(to_values(bits, values), random_state=seed)
-    low, high = values
-    means = (np.asarray(model.inverse_transform(latents), float) - low) / (high - low)
-    return means, np.asarray(latents, float)
-
-
-def _judge(test):
-    """Return the verdict and its reasons: see Notes of the class."""
-    margin, u = test.margin, test.unexplained_fraction_
-    bound, known = test.unexplained_bound_, test.known_total_correlation_
-    paired = test.marginal_pvalue_ < _LEVEL
-    pairs = f"pairwise independent (p = {test.marginal_pvalue_:.2g})"
-    if not paired and (known is None or known.low <= 0.0):
-        return "mean-field", [f"There is nothing to explain: the columns are {pairs}."]
-    least = 1.0 / (1 + test.n_resamples)
-    sign = "<=" if test.pvalue_ <= least else "="
-    reasons = [
-        f"Residual pair covariances against data drawn from the fitted model: p {sign} "
-        f"{test.pvalue_:.2g}."
-    ]
-    if paired:
-        reasons.insert(
-            0,
-            f"The latents leave {u.value:.1%} [{u.low:.1%}, {u.high:.1%}] of the total "
-            f"correlation unexplained; the margin is {margin:.1%}.",
-        )
-    else:
-        reasons.insert(
-            0,
-            f"The columns are {pairs}, but not independent: their total correlation is "
-            f"{known.value:.3g} nats.",
-        )
-    if known is None:
-        reasons.append(
-            "Without entropy= only dependence that shows in pairs of residuals was "
-            "looked for."
-        )
-    else:
-        reasons.append(
-            f"-ELBO - H(p) bounds the unexplained fraction by {bound.value:.1%} "
-            f"[{bound.low:.1%}, {bound.high:.1%}]; the margin is {margin:.1%}."
-        )
-    untrained = sum(
-        getattr(model, "gain_over_independent_", 1.0) <= 0.0
-        for model in test.estimators_
-    )
-    if untrained:
-        reasons.append(
-            f"{untrained} of {len(test.estimators_)} models are no better than "
-            "independent columns (gain_over_independent_ <= 0), and convict nothing: "
-            "train longer, or with more rows."
-        )
-    convicted = u.low > margin and test.pvalue_ < _LEVEL and not untrained
-    acquitted = (u if bound is None else bound).high < margin
-    if convicted == acquitted:
-        return "undecided", reasons
-    return ("mean-field" if acquitted else "not mean-field"), reasons

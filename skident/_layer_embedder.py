@@ -25,6 +25,7 @@ from skident._nn.layers import (
     put_together,
     take_apart,
 )
+from skident._nn.threads import warn_of_sharing
 from skident._validation import all_or_nothing, validate_rows
 
 
@@ -60,7 +61,7 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Rows a pass.
     device : str, default="auto"
         torch device to run on: "auto" is the module's own if that is no CPU, else CUDA
-        where there is one, else the CPU.
+        where there is one, else the CPU. Or a name: "cpu", "cuda:1", "mps" (untested).
 
     Attributes
     ----------
@@ -80,6 +81,11 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         something that cannot be pooled; for NaN or infinity in ``X``, or a wrong width.
     TypeError
         If ``module`` is no ``torch.nn.Module``; on an attempt to save with skops.
+
+    Warns
+    -----
+    UserWarning
+        Once a process, if a worker of joblib computes on a GPU: others may share it.
 
     See Also
     --------
@@ -195,8 +201,9 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"Tokens must be whole numbers, but X has {X[row, column]:g} in column "
                 f"{column}, row {row}."
             )
-        parts = []
-        with borrowed(self.module, layer_device(self.module, self.device)) as module:
+        device, parts = layer_device(self.module, self.device), []
+        warn_of_sharing(device)
+        with borrowed(self.module, device) as module:
             for start in range(0, len(X), self.batch_size):
                 rows = X[start : start + self.batch_size]
                 batch = as_input(module, rows, self.input_shape, self.tokens_)

@@ -1,10 +1,8 @@
 """Variational autoencoder with a conditionally independent decoder."""
 
-import warnings
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
-import torch
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -13,11 +11,14 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from skident._compat import Interval, StrOptions, fit_context
-from skident._nn import losses
+from skident._latent_posterior import LatentPosterior
+from skident._mean_field_rows import LikelihoodInput
+from skident._nn import losses, quadrature
 from skident._nn.held import HeldNet, check_layer_sizes
 from skident._nn.jacobians import batched_jacobian
+from skident._nn.latent_models import EncodedModel
 from skident._nn.likelihoods import LIKELIHOODS
-from skident._nn.modules import VariationalAutoencoder
+from skident._nn.precision import PRECISIONS
 from skident._nn.threads import seeded
 from skident._nn.training import (
     Schedule,
@@ -25,59 +26,73 @@ from skident._nn.training import (
     resolve_epochs,
 )
 from skident._random import draw_seed, generator, torch_seed
-from skident._validation import (
-    TRAINING,
-    TwoValuedInput,
-    all_or_nothing,
-    as_columns,
-    check_count,
-    to_values,
-    warn_constant,
-)
+from skident._validation import TRAINING, all_or_nothing, as_columns, check_count
 
 _N_STEPS = 5000
-_BLOCK = 8192
-# Numbers a block of the importance sampler may hold: 64 MiB of float32.
-_BLOCK_NUMBERS = 2**24
-_ACTIVE_KL = 0.05
+_BLOCK, _SAMPLE_BLOCK = 8192, 1024
+_OBJECTIVES = {"auto", "elbo", "importance", "quadrature"}
+_MOST_QUADRATURE = max(quadrature.NODES)
 
 
 class MeanFieldVAE(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    TwoValuedInput,
+    LatentPosterior,
+    LikelihoodInput,
     HeldNet,
     BaseEstimator,
 ):
-    r"""Variational autoencoder for spins or binary words: a latent mean-field theory.
+    r"""Latent variable model with a conditionally independent decoder.
 
-    The decoder is conditionally independent, so the model
+    The model
 
     .. math:: p(x) = \int dz\, N(z; 0, I) \prod_i p_i(x_i | z)
 
     is the mean-field theory of a finite system with a fluctuating field
-    :math:`\mathrm{logit}_i(z)`. Encoder and decoder are fully connected; they
-    maximise the evidence lower bound, summed over columns and latents and averaged
-    over rows, in nats a row:
+    :math:`\mathrm{logit}_i(z)`. The decoder is a fully connected network. What is
+    maximised is, up to three latents, the log-likelihood itself, by quadrature; for
+    more a lower bound of it, with a fully connected encoder q(z|x), in nats a row:
 
-    .. math:: ELBO(x) = E_{q(z|x)} \ln p(x|z) - KL(q(z|x) \| N(0, I)) \le \ln p(x)
+    .. math:: \ln p(x) \ge E \ln \frac{1}{k} \sum_{j=1}^k
+        \frac{p(x|z_j)\, p(z_j)}{q(z_j|x)}
+        \ge E_{q(z|x)} \ln p(x|z) - KL(q(z|x) \| N(0, I))
 
     Parameters
     ----------
     n_components : int, default=1
         Number of latents.
-    likelihood : {"auto", "bernoulli"}, default="auto"
-        Distribution of a column given the latents. "auto" is "bernoulli" for data
-        with two values.
+    likelihood : str, default="auto"
+        Distribution of a column given the latents; see Notes for what each takes.
+
+        - "bernoulli": spins or binary words.
+        - "bingham": directors, unit vectors of which n and -n are one.
+        - "categorical": columns with levels, as whole numbers or one-hot.
+        - "gaussian": real values.
+        - "poisson": counts.
+        - "auto": "bernoulli", which refuses other data.
+    objective : {"auto", "quadrature", "importance", "elbo"}, default="auto"
+        What is maximised.
+
+        - "quadrature": the log-likelihood, by a sum over a lattice of latents; for at
+          most 3 latents. There is no encoder: the posterior is p(z|x) on the lattice.
+        - "importance": the importance-weighted bound with k = ``n_draws`` [2]_.
+        - "elbo": the evidence lower bound, which is "importance" with k = 1.
+        - "auto": quadrature for up to 3 latents, else importance.
+    n_draws : int, default=3
+        Draws of the latents a row while training under "importance".
+    missing_values : float or None, default=None
+        Value that marks a missing entry, ``np.nan`` or a number; None refuses NaN.
+        Missing entries drop out of the likelihood; the encoder sees their mean, and
+        that they are missing.
     hidden_layer_sizes : tuple of int, default=(128, 128)
         Widths of the encoder's hidden layers; the decoder has them reversed. ``()``
         makes both linear.
     kl_warmup : float, default=0.0
         Fraction of the training, in [0, 1), during which the weight of the KL term
-        rises from 0 to 1. It always ends at 1.
+        rises from 0 to 1. It always ends at 1. Quadrature has no such term.
     weight_decay : float, default=0.0
         Decoupled weight decay of AdamW.
-    learning_rate : float, default=2e-3
+    learning_rate : float, default=5e-3
         Step size at the start; it falls to zero along half a cosine.
     batch_size : int, default=256
         Rows a step.
@@ -87,7 +102,14 @@ class MeanFieldVAE(
         Fraction of rows, at least one, not trained on: they choose the best epoch and
         measure ``gain_over_independent_``.
     device : str, default="auto"
-        torch device: "auto" is CUDA where there is one, else "cpu".
+        torch device: "auto" is CUDA where there is one, else the CPU. Or a name:
+        "cpu", "cuda:1", "mps" (untested). What was fitted on a GPU loads on a CPU.
+    precision : {"float32", "bfloat16", "float16"}, default="float32"
+        What layers compute in while training. The other two are torch's mixed
+        precision, for GPUs that multiply such numbers faster: weights, optimiser and
+        losses stay float32, as does all that is computed after training, and so its
+        results. float16, for GPUs without bfloat16, scales the loss against underflow
+        and leaves steps out that overflow.
     verbose : int, default=0
         1 shows a progress bar, 0 is silent.
     random_state : int, RandomState instance or None, default=None
@@ -102,23 +124,30 @@ class MeanFieldVAE(
     net_ : skorch.NeuralNet
         Network with these weights, built on demand; not pickled.
     values_ : tuple of int
-        The two values of the data, ``(-1, 1)`` or ``(0, 1)``.
-    likelihood_ : str
-        The likelihood used.
-    kl_per_dim_ : ndarray of shape (n_components,)
-        Mean KL of each latent over the rows of the fit, nats.
+        The two values of the data, ``(-1, 1)`` or ``(0, 1)``; only of "bernoulli".
+    likelihood_, objective_ : str
+        The likelihood and the objective used.
+    quadrature_nodes_ : int
+        Points along each latent; only under quadrature. They are increased by half
+        until the mean log-likelihood of held-out rows changes by less than 0.001 nats.
+    quadrature_error_ : float
+        That last change, nats a row.
     rate_ : float
-        Its sum, the rate R, nats a row: an upper bound of the information that the
-        latents carry about x.
+        The rate R, the mean KL of posterior and prior, nats a row: an upper bound of
+        the information that the latents carry about x. Over at most 32,768 rows.
+    kl_per_dim_ : ndarray of shape (n_components,)
+        The same of each latent's own posterior, nats. For a Gaussian posterior they sum
+        to the rate, and to less where latents are correlated given x.
     active_units_ : ndarray of shape (n_components,), bool
-        Latents that carry more than 0.05 nats.
+        Latents that carry more than 0.05 nats. Under quadrature latents may be turned
+        into each other, and carry alike.
     gain_over_independent_ : float
-        Held-out ELBO minus the held-out log-likelihood of independent columns, nats a
-        row. Not above zero means that the latents explain nothing.
+        Held-out :meth:`elbo` minus the held-out log-likelihood of independent columns,
+        nats a row. Not above zero means that the latents explain nothing.
     constant_features_ : ndarray of int
         Columns with one value only.
     history_ : dict of ndarray of shape (n_iter_,)
-        ``"train_loss"`` and ``"valid_loss"``: minus the ELBO, nats a row (with
+        ``"train_loss"`` and ``"valid_loss"``: minus the objective, nats a row (with
         ``kl_warmup`` at the weight of that epoch).
     n_iter_ : int
         Number of epochs trained.
@@ -130,16 +159,19 @@ class MeanFieldVAE(
     Raises
     ------
     ValueError
-        For NaN, sparse input, a wrong width, or a value that is not one of two,
-        naming column, row and value.
+        For NaN, sparse input, a wrong width, a column with nothing but missing values,
+        or a value that the likelihood does not take, naming column, row and value; for
+        quadrature with more than 3 latents.
     FloatingPointError
         If the loss stops being finite, naming the epoch.
 
     Warns
     -----
     UserWarning
-        For constant columns, naming them, and if the model is no better than
-        independent columns on held-out rows.
+        For constant columns, naming them; if the model is not better than independent
+        columns on held-out rows by two standard errors; if the quadrature has not
+        converged with as many points as it may have. Once a process, if a worker of
+        joblib computes on a GPU, which others may share.
 
     See Also
     --------
@@ -148,7 +180,30 @@ class MeanFieldVAE(
 
     Notes
     -----
-    The output bias starts at the logit of the columns' means, so that training starts
+    What a likelihood takes, and what ``inverse_transform`` and ``sample`` give back in
+    the same convention:
+
+    - bernoulli: all values in {-1, 1}, or all in {0, 1}.
+    - gaussian: numbers. Each column has one variance, learned, that does not depend on
+      z and is at least 1e-4 of the variance of the column.
+    - poisson: whole numbers from 0 to 2**24. Rates lie within exp(30) of the column's
+      mean.
+    - categorical: whole numbers, where each column has the levels that the fit saw; the
+      mean is that of the numbers. Or zeros and ones where consecutive groups of columns
+      have a single 1 in each row; the means are probabilities.
+    - bingham: three columns a unit vector, p(n) ~ exp(n'An) with \|A\| < 200. E[n] is
+      0, so the axis of largest <nn'> stands for it. Densities are per solid angle:
+      -ln(4 pi) nats a director if uniform.
+
+    A row in which all is missing has the log-likelihood 0 and the prior as its
+    posterior. Directors and one-hot groups are missing whole or not at all.
+
+    Quadrature uses an equispaced lattice inside a ball of radius 5, on which the model
+    is normalised whatever the number of points. While training the lattice is coarser
+    and shifted at random at each step. Up to 100 steps with up to 16,384 rows follow,
+    which are kept unless held-out rows lose by them.
+
+    The output bias starts where the columns have their means, so that training starts
     at the independent model. Posterior means are float32. An interrupted fit keeps the
     best weights so far and raises ``KeyboardInterrupt``.
 
@@ -156,7 +211,9 @@ class MeanFieldVAE(
     ----------
     .. [1] D. P. Kingma and M. Welling, "Auto-encoding variational Bayes", ICLR 2014,
        arXiv:1312.6114, equation 10.
-    .. [2] Biroli, Welling and Vitelli, "Discovering and decoding latent mean-field
+    .. [2] Y. Burda, R. Grosse and R. Salakhutdinov, "Importance weighted autoencoders",
+       ICLR 2016, arXiv:1509.00519, equation 8.
+    .. [3] Biroli, Welling and Vitelli, "Discovering and decoding latent mean-field
        structure with variational autoencoders", arXiv:2606.08694 (2026).
 
     Examples
@@ -167,18 +224,20 @@ class MeanFieldVAE(
     >>> vae = MeanFieldVAE(1, max_epochs=20, random_state=0).fit(X)
     >>> vae.transform(X).shape
     (2000, 1)
-    >>> vae.gain_over_independent_ > 1
-    True
+    >>> vae.objective_, vae.gain_over_independent_ > 1
+    ('quadrature', True)
     >>> vae.sample(3, random_state=0).shape
     (3, 32)
     """
 
-    _instead = f" Likelihoods to choose from: {', '.join(sorted(LIKELIHOODS))}."
-
     _parameter_constraints = {  # noqa: RUF012
         **TRAINING,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS})],
+        "objective": [StrOptions(_OBJECTIVES)],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "missing_values": [Real, None],
         "kl_warmup": [Interval(Real, 0, 1, closed="left")],
+        "precision": [StrOptions(set(PRECISIONS))],
     }
 
     def __init__(
@@ -186,19 +245,26 @@ class MeanFieldVAE(
         n_components=1,
         *,
         likelihood="auto",
+        objective="auto",
+        n_draws=3,
+        missing_values=None,
         hidden_layer_sizes=(128, 128),
         kl_warmup=0.0,
         weight_decay=0.0,
-        learning_rate=2e-3,
+        learning_rate=5e-3,
         batch_size=256,
         max_epochs="auto",
         validation_fraction=0.1,
         device="auto",
+        precision="float32",
         verbose=0,
         random_state=None,
     ):
         self.n_components = n_components
         self.likelihood = likelihood
+        self.objective = objective
+        self.n_draws = n_draws
+        self.missing_values = missing_values
         self.hidden_layer_sizes = hidden_layer_sizes
         self.kl_warmup = kl_warmup
         self.weight_decay = weight_decay
@@ -207,6 +273,7 @@ class MeanFieldVAE(
         self.max_epochs = max_epochs
         self.validation_fraction = validation_fraction
         self.device = device
+        self.precision = precision
         self.verbose = verbose
         self.random_state = random_state
 
@@ -217,7 +284,7 @@ class MeanFieldVAE(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, all values in {-1, 1} or all in {0, 1}; at least 2.
+            Rows that the likelihood takes; at least 2.
         y : None
             Ignored.
 
@@ -227,28 +294,27 @@ class MeanFieldVAE(
             The fitted estimator.
         """
         with all_or_nothing(self):
-            bits, self.values_ = self._two_valued(X, reset=True, min_samples=2)
+            self.objective_ = self._resolve_objective()
+            inputs = self._fit_rows(X)
             check_layer_sizes(self.hidden_layer_sizes)
-            auto = self.likelihood == "auto"
-            self.likelihood_ = "bernoulli" if auto else self.likelihood
             self._architecture = {
-                "n_features": bits.shape[1],
-                "n_outputs": self._family().n_outputs(bits.shape[1]),
                 "n_components": self.n_components,
                 "hidden_layer_sizes": tuple(self.hidden_layer_sizes),
             }
-            self.constant_features_ = np.flatnonzero(bits.min(0) == bits.max(0))
-            warn_constant(
-                self, self.constant_features_, "the model will have them near constant."
-            )
+            seed = draw_seed(self.random_state)
             rows, held_out, outcome = self._train(
-                2 * bits - 1,
-                torch_seed(draw_seed(self.random_state)),
+                inputs,
+                torch_seed(seed),
                 held_fraction=self.validation_fraction,
                 description="mean-field VAE",
-                prepare=self._start_independent,
+                prepare=lambda module, rows: module.start(rows),
             )
-            self._measure(bits, rows, held_out)
+            if self.objective_ == "quadrature" and not outcome:
+                try:
+                    self._polish(rows, held_out, torch_seed(seed, 1))
+                except KeyboardInterrupt as interrupt:
+                    outcome = interrupt
+            self._measure(inputs, rows, held_out)
         if isinstance(outcome, KeyboardInterrupt):
             raise outcome
         return self
@@ -266,8 +332,7 @@ class MeanFieldVAE(
         ndarray of shape (n_samples, n_components)
             E[z | x], float32, in units of the prior's standard deviation.
         """
-        encode = self._fitted_module().encode
-        return self._in_blocks(lambda x: encode(x)[0], self._inputs(X), _BLOCK)
+        return self.posterior(X)[0]
 
     def inverse_transform(self, Z):
         """Return the mean of x given the latents.
@@ -280,11 +345,14 @@ class MeanFieldVAE(
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            E[x | z], between the two values of the data, float32.
+            E[x | z] in units of the data, float32. One-hot rows get probabilities, and
+            directors their axis of largest <nn'>, with a positive largest component.
         """
-        decode, mean = self._fitted_module().decode, self._family().mean
-        means = self._in_blocks(lambda z: mean(decode(z)), self._latents(Z), _BLOCK)
-        return means if self.values_[0] == -1 else 0.5 * (means + 1.0)
+        module, family = self._fitted_module(), self._family()
+        means = self._in_blocks(
+            lambda z: family.mean(module.decode(z)), self._latents(Z), _BLOCK
+        )
+        return family.outward(means).astype(np.float32, copy=False)
 
     def sample(self, n_samples=1, *, random_state=None):
         """Draw rows from the model.
@@ -298,105 +366,19 @@ class MeanFieldVAE(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), int8
-            Independent rows in the convention of the data.
+        ndarray of shape (n_samples, n_features)
+            Independent rows in the convention of the data: int8 for two-valued data,
+            int64 for counts and levels, else float32.
         """
         check_count(n_samples, "n_samples")
-        module, draw = self._fitted_module(), self._family().sample
+        module, family = self._fitted_module(), self._family()
         seed = draw_seed(random_state)
         noise = generator(seed).standard_normal((n_samples, self._n_features_out))
         with seeded(torch_seed(seed)):
-            signs = self._in_blocks(lambda z: draw(module.decode(z)), noise, _BLOCK)
-        return to_values(signs > 0, self.values_)
-
-    def posterior(self, X):
-        """Return mean and standard deviation of the Gaussian posterior q(z | x).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples, n_components)
-            As of :meth:`transform`, float32.
-        deviation : ndarray of shape (n_samples, n_components)
-            Standard deviations, float32.
-        """
-        mean, log_var = self._posterior(self._inputs(X))
-        return mean, np.exp(0.5 * log_var)
-
-    def sample_posterior(self, X, *, random_state=None):
-        """Draw one latent for each row from its posterior q(z | x).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws; None takes fresh entropy.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Latents, float32.
-        """
-        mean, deviation = self.posterior(X)
-        noise = generator(draw_seed(random_state)).standard_normal(mean.shape)
-        return (mean + deviation * noise).astype(np.float32)
-
-    def elbo(self, X, *, n_draws=64):
-        """Return the evidence lower bound of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit.
-        n_draws : int, default=64
-            Draws of the latents a row, with the same noise for every row and call.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ELBO in nats: in expectation at most ln p(x).
-        """
-        return self._noisy(losses.elbo, self._inputs(X), n_draws)
-
-    def score_samples(self, X, *, n_draws=256):
-        """Return the log-likelihood of each row by importance sampling.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit.
-        n_draws : int, default=256
-            Draws of the latents a row, with the same noise for every row and call.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ln p(x) in nats, approached from below in expectation as ``n_draws`` grows.
-        """
-        objective = losses.importance_log_likelihood
-        return self._noisy(objective, self._inputs(X), n_draws)
-
-    def score(self, X, y=None):
-        """Return the mean log-likelihood of the rows, in nats.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the convention of the fit.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Mean of :meth:`score_samples`.
-        """
-        return float(self.score_samples(X).mean())
+            draws = self._in_blocks(
+                lambda z: family.sample(module.decode(z)), noise, _SAMPLE_BLOCK
+            )
+        return family.outward_draws(draws)
 
     def logit_jacobian(self, Z):
         """Differentiate the decoder's logits, the local fields, by the latents.
@@ -408,16 +390,15 @@ class MeanFieldVAE(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features, n_components)
-            d logit_i / d z_a at each row, float32.
+        ndarray of shape (n_samples, n_logits, n_components)
+            d logit_i / d z_a at each row, float32; logits as of :meth:`logits`.
         """
-        decode = self._fitted_module().decode
         return self._in_blocks(
-            lambda z: batched_jacobian(decode, z), self._latents(Z), _BLOCK
+            lambda z: batched_jacobian(self._local_fields, z), self._latents(Z), _BLOCK
         )
 
     def logits(self, Z):
-        """Return the decoder's logits, ln p(high) / p(low) of each column given z.
+        """Return the decoder's logits, the local fields on the columns given z.
 
         Parameters
         ----------
@@ -426,37 +407,31 @@ class MeanFieldVAE(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
-            Logits in nats, float32: twice beta times the local field of a spin.
+        ndarray of shape (n_samples, n_logits)
+            Float32. One a column: of two-valued data the logit ln p(high) / p(low), in
+            nats, which is twice beta times the local field of a spin; of counts the
+            logarithm of the rate; of real values their mean. Of levels the logarithms
+            of all probabilities, one column after another. Of directors the five
+            coefficients of each A: its diagonal is (a / sqrt(2) - b / sqrt(6),
+            -a / sqrt(2) - b / sqrt(6), 2 b / sqrt(6)), and its entries xy, xz, yz are
+            c, d, e over sqrt(2).
         """
-        decode = self._fitted_module().decode
-        return self._in_blocks(decode, self._latents(Z), _BLOCK)
+        return self._in_blocks(self._local_fields, self._latents(Z), _BLOCK)
 
-    def _start_independent(self, module, rows):
-        """Start the output bias where the decoder has the columns' means."""
-        with torch.no_grad():
-            module.decoder[-1].bias.copy_(self._family().independent(rows))
+    def _local_fields(self, z):
+        return self._family().fields(self._module().decode(z))
 
-    def _measure(self, bits, rows, held_out):
-        """Store what the latents carry, and warn where they carry nothing."""
-        mean, log_var = self._posterior(2 * bits - 1)
-        kl = 0.5 * (mean**2 + np.exp(log_var) - 1.0 - log_var)
-        self.kl_per_dim_ = kl.mean(0, dtype=np.float64)
-        self.rate_ = float(self.kl_per_dim_.sum())
-        self.active_units_ = self.kl_per_dim_ > _ACTIVE_KL
-        family = self._family()
-        independent = family.log_prob(family.independent(rows), held_out).mean()
-        elbo = self._noisy(losses.elbo, held_out.cpu().numpy(), 64).mean()
-        self.gain_over_independent_ = float(elbo) - float(independent)
-        if self.gain_over_independent_ <= 0.0:
-            warnings.warn(
-                f"On {held_out.shape[0]} held-out rows the model is no better than "
-                "independent columns (gain_over_independent_ = "
-                f"{self.gain_over_independent_:.3g} nats a row): the columns are "
-                "independent, or the latents collapsed. Try more rows or epochs, or "
-                "kl_warmup=0.3.",
-                UserWarning,
+    def _resolve_objective(self):
+        """Return the objective; "auto" is the best approximation of ln p(x)."""
+        few = self.n_components <= _MOST_QUADRATURE
+        if self.objective == "quadrature" and not few:
+            raise ValueError(
+                f"objective='quadrature' is for at most {_MOST_QUADRATURE} latents, "
+                f"but n_components={self.n_components}: use objective='importance'."
             )
+        if self.objective == "auto":
+            return "quadrature" if few else "importance"
+        return self.objective
 
     def _schedule(self, n_rows):
         return Schedule(
@@ -467,49 +442,31 @@ class MeanFieldVAE(
                 self.max_epochs, n_rows, self.batch_size, n_steps=_N_STEPS
             ),
             kl_warmup=self.kl_warmup,
+            precision=self.precision,
         )
 
     def _new_net(self, schedule, device):
-        module = VariationalAutoencoder(**self._architecture)
-        criterion = losses.NegativeELBO(self._family().log_prob)
+        family, n_components = self._family(), self._n_features_out
+        sizes = n_components, self._architecture["hidden_layer_sizes"]
+        if self.objective_ == "quadrature":
+            module = quadrature.GridModel(family, *sizes)
+            criterion = quadrature.NegativeGridLikelihood(family, n_components)
+        else:
+            module = EncodedModel(family, *sizes)
+            criterion = losses.NegativeELBO(family.log_prob)
+        if self.objective_ == "importance":
+            criterion = losses.NegativeImportanceBound(
+                family.log_prob, n_components, self.n_draws
+            )
         return build_net(module, criterion, schedule, device)
-
-    def _family(self):
-        return LIKELIHOODS[self.likelihood_]
 
     def _fitted_module(self):
         check_is_fitted(self)
         return self._module()
 
-    def _inputs(self, X):
-        check_is_fitted(self)
-        bits, _ = self._two_valued(X, reset=False)
-        return 2 * bits - 1
-
     def _latents(self, Z):
+        check_is_fitted(self)
         return as_columns(Z, self._n_features_out, name="Z")
-
-    def _posterior(self, signs):
-        encode = self._module().encode
-        both = self._in_blocks(lambda x: torch.cat(encode(x), -1), signs, _BLOCK)
-        return both[:, : self._n_features_out], both[:, self._n_features_out :]
-
-    def _noisy(self, objective, signs, n_draws):
-        """Apply an objective with ``n_draws`` points of noise, always the same."""
-        check_count(n_draws, "n_draws")
-        noise = generator(0).standard_normal((n_draws, self._n_features_out))
-        noise, module = self._to_device(noise), self._module()
-        log_prob = self._family().log_prob
-        hidden = self._architecture["hidden_layer_sizes"]
-        width = max(self.n_features_in_, *hidden, 1)
-        block = max(1, _BLOCK_NUMBERS // (n_draws * width))
-        return self._in_blocks(
-            lambda x: objective(module, log_prob, x, noise), signs, block
-        ).astype(np.float64)
-
-    @property
-    def _n_features_out(self):
-        return self._architecture["n_components"]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

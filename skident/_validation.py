@@ -3,6 +3,7 @@
 import contextlib
 import os
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skident._compat import Interval, StrOptions
+from skident._entries import check_numbers, describe_column, is_missing
 
 FLOATS = (np.float64, np.float32)
-_NUMERIC = ("int", "uint", "float", "bool", "boolean")
 # Columns listed in a warning.
 _NAMED = 5
 # Beyond it a network's float32 numbers overflow.
@@ -62,8 +63,8 @@ def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
         For NaN or infinity (with column, row and value), sparse or complex input,
         other than two dimensions, too few rows, or a width other than fitted.
     """
-    names = getattr(X, "columns", None)
     X = _to_cpu(X, name)
+    names = getattr(X, "columns", None)
     array = validate_data(
         estimator,
         X,
@@ -97,8 +98,8 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
     -------
     ndarray of shape (n_samples, n_features)
     """
-    names = getattr(X, "columns", None)
     X = _to_cpu(X, name)
+    names = getattr(X, "columns", None)
     if one_column and names is None:
         X = np.asarray(X)
         X = X.reshape(-1, 1) if X.ndim == 1 else X
@@ -162,7 +163,12 @@ def check_finite(array, *, name="X", columns=None, block=65536):
         Rows a block.
     """
     for start in range(0, array.shape[0], block):
-        finite = np.isfinite(array[start : start + block])
+        part = array[start : start + block]
+        with np.errstate(all="ignore"):
+            # Quick, and never finite if an entry is not.
+            if part.dtype.kind == "f" and np.isfinite(part.sum()):
+                continue
+        finite = np.isfinite(part)
         if finite.all():
             continue
         row, column = np.argwhere(~finite)[0]
@@ -173,13 +179,6 @@ def check_finite(array, *, name="X", columns=None, block=65536):
             f"{describe_column(column, columns)}, row {start + row}. Remove or "
             "impute such rows first."
         )
-
-
-def describe_column(index, columns=None):
-    """Return ``column 3`` or, with names, ``column 3 ('gene')``."""
-    if columns is None:
-        return f"column {index}"
-    return f"column {index} ({columns[index]!r})"
 
 
 def warn_constant(estimator, constant, result):
@@ -225,6 +224,13 @@ def _to_cpu(X, name):
             f"{name} is an archive of the arrays {', '.join(X.files)}: pass one of "
             f"them, as {name}[{X.files[0]!r}]."
         )
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"{name} is a {type(X).__name__}, which can be read once only: pass an "
+            "array, or a list of blocks of rows where those are accepted."
+        )
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(f"{name} is a lazy frame: pass {name}.collect().")
     if sparse.issparse(X):
         raise ValueError(
             f"Input {name} is sparse, but dense data is required: pass "
@@ -243,7 +249,7 @@ def _to_cpu(X, name):
             )
         X = X.detach().resolve_conj().resolve_neg()
         return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
-    _check_numbers(X, name)
+    check_numbers(X, name)
     return X
 
 
@@ -281,7 +287,7 @@ def as_group_codes(groups, n_samples):
     Parameters
     ----------
     groups : array-like of shape (n_samples,) or None
-        Labels of any one type.
+        Labels of any one type that has an order.
     n_samples : int
         Number of rows.
 
@@ -292,7 +298,7 @@ def as_group_codes(groups, n_samples):
     Raises
     ------
     ValueError
-        For another shape or a missing label, naming the row.
+        For another shape, a missing label, or labels of several types, naming the row.
     """
     if groups is None:
         return np.arange(n_samples)
@@ -302,13 +308,21 @@ def as_group_codes(groups, n_samples):
             f"groups must have one label a row, shape ({n_samples},), got shape "
             f"{groups.shape}."
         )
-    missing = np.flatnonzero([g is None or g != g for g in groups.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in groups.tolist()])
     if missing.size:
         raise ValueError(f"groups has no label in row {missing[0]}.")
-    return np.unique(groups, return_inverse=True)[1].reshape(-1)
+    try:
+        return np.unique(groups, return_inverse=True)[1].reshape(-1)
+    except TypeError as error:
+        first = groups[0]
+        row = next((k for k, g in enumerate(groups) if type(g) is not type(first)), 0)
+        raise ValueError(
+            "groups must be labels of one type that has an order, but row 0 has "
+            f"{first!r} and row {row} {groups[row]!r}: pass them as strings."
+        ) from error
 
 
-def as_weights(sample_weight, n_samples, *, min_positive=1):
+def as_weights(sample_weight, n_samples, *, min_positive=1, relative=False):
     """Return weights of rows as floats; None if there are none.
 
     Parameters
@@ -319,6 +333,9 @@ def as_weights(sample_weight, n_samples, *, min_positive=1):
         Number of rows.
     min_positive : int
         Fewest rows of positive weight allowed.
+    relative : bool
+        Whether only ratios count: the largest becomes 1, and a weight that is rounding
+        in the sum becomes 0.
 
     Returns
     -------
@@ -327,12 +344,15 @@ def as_weights(sample_weight, n_samples, *, min_positive=1):
     Raises
     ------
     ValueError
-        For another shape, too few positive weights, or one that is negative or not
-        finite, naming the row.
+        For another shape, complex weights, too few positive ones, or one that is
+        negative or not finite, naming the row.
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "c":
+        raise ValueError("sample_weight must be real, but is complex.")
+    weights = weights.astype(np.float64)
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight must have one weight a row, shape ({n_samples},), got "
@@ -344,10 +364,13 @@ def as_weights(sample_weight, n_samples, *, min_positive=1):
             f"sample_weight must be finite and not negative, but row {wrong[0]} has "
             f"{weights[wrong[0]]:g}."
         )
+    if relative and weights.any():
+        weights = weights / weights.max()
+        weights[weights < np.finfo(np.float64).eps * weights.sum()] = 0.0
     positive = int(np.count_nonzero(weights))
     if positive < min_positive:
         raise ValueError(
-            f"sample_weight is positive in {positive} row(s), but at least "
+            f"sample_weight is zero in all but {positive} row(s), and at least "
             f"{min_positive} must count."
         )
     return weights
@@ -418,35 +441,3 @@ def to_values(bits, values):
     """Return {0, 1} in a two-valued convention, int8."""
     low, high = values
     return np.where(bits, np.int8(high), np.int8(low))
-
-
-def _check_numbers(X, name):
-    """Raise a ``ValueError`` that names the first entry that is text or a time."""
-    array = X if isinstance(X, np.ndarray) else _frame_values(X)
-    if array.ndim != 2 or array.dtype.kind not in "OUSmM":
-        return
-    for row, values in enumerate(array):
-        for column, value in enumerate(values):
-            if not _is_number(value):
-                names = getattr(X, "columns", None)
-                raise ValueError(
-                    f"Input {name} cannot be converted to numbers: first in "
-                    f"{describe_column(column, names)}, row {row} is {value!r}."
-                )
-
-
-def _frame_values(X):
-    """Return the values of a data frame that has columns of objects, else nothing."""
-    kinds = getattr(X, "dtypes", ())
-    kinds = {str(kind) for kind in kinds} if np.iterable(kinds) else {str(kinds)}
-    odd = {kind for kind in kinds if not kind.lower().startswith(_NUMERIC)}
-    return np.asarray(X, dtype=object) if odd else np.empty(0)
-
-
-def _is_number(value):
-    if isinstance(value, str | bytes):
-        try:
-            float(value)
-        except ValueError:
-            return False
-    return getattr(np.asarray(value), "dtype", value).kind not in "mM"

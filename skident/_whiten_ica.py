@@ -14,9 +14,9 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from skident._blockwise import as_source, by_blocks
 from skident._compat import Interval, StrOptions, fit_context
 from skident._math import contrasts, ica, restarts
-from skident._math.blocks import LazyBlocks, as_blocks
 from skident._math.frames import FRAMES
 from skident._math.threads import workers
 from skident._math.whitening import SOLVERS, centred_product, whiten
@@ -55,8 +55,9 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tails than a Gaussian and y⁴/12, more precise there, for sources with
         lighter ones. A callable takes an array of any shape and returns three of the
         same shape, :math:`G`, :math:`G'` and :math:`G''`; ``fit`` compares the
-        derivatives with finite differences. The :math:`s_i` adapt every contrast to
-        both kinds of tails.
+        derivatives with finite differences, and gives :math:`G` the size that ln cosh
+        has, for which ``tol`` is meant. The :math:`s_i` adapt every contrast to both
+        kinds of tails.
     whiten : {"unit-variance", "rotation"}, default="unit-variance"
         "rotation" returns components that only turn the rows, so that distances and
         errors are in the units of the input (see Notes).
@@ -74,8 +75,8 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         the solver stops.
     n_restarts : int, default=1
         Number of starts. The first depends on the data alone; the others start at
-        random on a random half of the rows and finish on all of them. The best
-        objective is kept.
+        random on a random half of the rows and finish on all of them. The best one is
+        kept (see Notes).
     on_nonconvergence : {"warn", "raise"}, default="warn"
         What a solver does that ends above ``tol``: a ``ConvergenceWarning``, or a
         ``RuntimeError`` that leaves the estimator as it was.
@@ -139,13 +140,15 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Notes
     -----
-    Components are ordered by ``explained_variance_`` (equal ones by the input column of
-    their largest entry) and signed so that the entry of ``mixing_`` of largest absolute
-    value is positive. Outputs have variance 1 with divisor ``n_samples`` on the rows of
-    ``fit``. Everything is solved in float64; ``transform`` returns the float type it is
-    given. On the same machine and with the same versions fits are bit for bit the same;
-    elsewhere, and for other threads or orders of the rows, components agree to about
-    ``tol``.
+    Components are ordered by ``explained_variance_`` (those equal to 1e-6 by the input
+    column of their largest entry) and signed so that the entry of ``mixing_`` of
+    largest absolute value is positive. Two whose variances differ by less than the
+    solver resolves, about ``tol`` relative, or more if a component is near Gaussian,
+    may change places between fits of the same rows in another order. Outputs have
+    variance 1 with divisor ``n_samples`` on the rows of ``fit``. Everything is solved
+    in float64; ``transform`` returns the float type it is given. On the same machine
+    and with the same versions fits are bit for bit the same; elsewhere, and for other
+    threads or orders of the rows, components agree to about ``tol``.
 
     With ``whiten="rotation"`` and :math:`A` the mixing matrix of unit-variance
     components, :math:`A = C^{1/2} Q` is its polar decomposition, :math:`C` the
@@ -153,6 +156,15 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     but of the rows themselves instead of their symmetric whitening :math:`C^{-1/2} (x -
     \mu)`. Distances between rows are kept (within the directions kept), and components
     are uncorrelated only as far as the columns of :math:`A` are orthogonal.
+
+    The contrast has many optima where sources are discrete and skewed (counts, rare
+    events). The start that depends on the data is therefore left for better points in
+    every plane of two components. If components are dependent still, by correlations
+    of :math:`G_i''(y_i)` and :math:`y_j^2`, and are at most 16, four to eight more
+    starts follow. Of two points that is better without a correlation above 0.2, as
+    mixtures of some sources, such as Bernoulli(0.2), have the larger objective; then
+    that of the larger objective, the sum of the distances of
+    :math:`\mathrm E[G_i(y_i)]` from its value for a Gaussian.
 
     Constant columns have zero rows in ``mixing_`` and come back by ``mean_`` in
     ``inverse_transform``. Linearly dependent or constant columns, and more columns
@@ -249,11 +261,15 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             At least two rows, not all equal. A sequence of two-dimensional arrays (of
             memory maps, or an object that fetches one when it is indexed) is read as
             blocks of rows one below the other, and so is a Dask array or data
-            frame: block by block in every pass, never all of them at once.
+            frame: block by block in every pass, never all of them at once. Blocks
+            without rows are skipped.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Not negative. A whole number counts as so many equal rows.
+            Not negative; only ratios count. Whole numbers count as so many equal rows,
+            but for ``non_gaussianity_``, its warning and ``n_components="mle"``, which
+            take Kish's effective number of rows. Weights that are rounding in the sum
+            (2e-16 of it) count as zero.
 
         Returns
         -------
@@ -265,14 +281,18 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             For NaN, infinity, sparse data, one row, constant data, values whose square
             is no number, more components than columns, or a contrast whose
-            derivatives are wrong.
+            derivatives are wrong, that is no more than quadratic or not finite.
+        TypeError
+            For a column of dates or other objects that are no numbers.
         RuntimeError
             If the solver stops early and ``on_nonconvergence="raise"``.
         """
         with all_or_nothing(self):
-            source, n_samples = self._as_source(X)
-            weights = as_weights(sample_weight, n_samples, min_positive=2)
-            self._check_parameters()
+            source, n_samples = as_source(self, X)
+            weights = as_weights(
+                sample_weight, n_samples, min_positive=2, relative=True
+            )
+            contrast = self._check_parameters()
             with workers(n_samples * self.n_features_in_) as run:
                 white = whiten(
                     source,
@@ -283,7 +303,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     run=run,
                 )
                 self._warn_of_rank(white)
-                solution, halves = self._solve(white.rows)
+                solution, halves = self._solve(white.rows, contrast)
             self._store(white, solution, halves)
             self._warn_of_solution()
         return self
@@ -300,42 +320,59 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         ndarray of shape (n_samples, n_components)
             float32 if ``X`` is, else float64.
+
+        Raises
+        ------
+        ValueError
+            For rows as in ``fit``, another number of columns, or what overflows the
+            float type.
         """
         check_is_fitted(self)
-        return self._by_blocks(X, self._transform)
+        return by_blocks(X, self._transform, self._validated)
 
     def _transform(self, X):
-        Y = centred_product(X, self.mean_, self.components_)
-        return Y.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = centred_product(X, self.mean_, self.components_)
+        return _as_float(Y, X.dtype, "component")
 
     def inverse_transform(self, X):
         """Return the rows in input space that have the given components.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components)
+        X : array-like of shape (n_samples, n_components), or blocks of rows
             Components.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The rows themselves if all components were kept, up to rounding.
+            The rows themselves if all components were kept, up to rounding. float32 if
+            ``X`` is, else float64.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns, or what overflows the float type.
         """
         check_is_fitted(self)
-        X = as_rows(X, name="X")
+        return by_blocks(X, self._inverse, as_rows)
+
+    def _inverse(self, X):
         if X.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has shape {X.shape}, but inverse_transform needs "
                 f"{self.n_components_} components as columns."
             )
-        return (X @ self.mixing_.T + self.mean_).astype(X.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = X @ self.mixing_.T + self.mean_
+        return _as_float(rows, X.dtype, "column")
 
     def score_samples(self, X):
         """Return the log-likelihood of each row (see Notes), in nats.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or blocks of rows
             Rows.
 
         Returns
@@ -344,7 +381,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             What lies outside the space spanned by the rows of ``fit`` does not count.
         """
         check_is_fitted(self)
-        return self._by_blocks(X, self._log_density)
+        return by_blocks(X, self._log_density, self._validated)
 
     def _log_density(self, X):
         Y = centred_product(X, self.mean_, self.components_)
@@ -379,51 +416,31 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Greater is better.
         """
         each = self.score_samples(X)
-        return float(np.average(each, weights=as_weights(sample_weight, len(each))))
+        weights = as_weights(sample_weight, len(each), relative=True)
+        return float(np.average(each, weights=weights))
 
-    def _as_source(self, X):
-        """Return checked rows as a sequence of blocks, and their number."""
-        blocks = as_blocks(X)
-        if blocks is None:
-            X = validate_rows(self, X, reset=True, min_samples=2)
-            return (X,), X.shape[0]
-        count = 0
-        for k, block in enumerate(blocks):
-            count += validate_rows(self, block, reset=k == 0, name=f"X[{k}]").shape[0]
-        if count < 2:
-            raise ValueError(
-                f"Found {count} sample(s) in X: a minimum of 2 is required."
-            )
-        return LazyBlocks(len(blocks), lambda k: as_rows(blocks[k], name="X")), count
-
-    def _by_blocks(self, X, function):
-        """Apply a function to checked rows, block by block if they come so."""
-        blocks = as_blocks(X)
-        if blocks is None:
-            return function(validate_rows(self, X, reset=False))
-        parts = (
-            function(validate_rows(self, block, reset=False, name=f"X[{k}]"))
-            for k, block in enumerate(blocks)
-        )
-        return np.concatenate(list(parts))
+    def _validated(self, X, name):
+        return validate_rows(self, X, reset=False, name=name)
 
     def _check_parameters(self):
+        """Check what depends on the data, and return the contrast of the solver."""
         n_features = self.n_features_in_
         wanted = self.n_components
+        if isinstance(wanted, bool):
+            raise ValueError(
+                f"n_components={wanted} is neither a number, a fraction nor 'mle'."
+            )
         if wanted is not None and wanted != "mle" and wanted > n_features:
             raise ValueError(
                 f"n_components={wanted} is more than the {n_features} column(s) of X."
             )
         if callable(self.contrast):
-            contrasts.check_contrast(self.contrast)
+            return contrasts.UserContrast(self.contrast)
+        return self.contrast
 
-    def _solve(self, rows):
+    def _solve(self, rows, contrast):
         """Return the best of all starts, and what the restarts found on halves."""
-        options = {
-            "contrast": self.contrast,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-        }
+        options = {"contrast": contrast, "max_iter": self.max_iter, "tol": self.tol}
         if self.n_restarts == 1:
             return ica.solve(rows, **options), []
         seed = draw_seed(self.random_state)
@@ -474,8 +491,9 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             more = constant.size - len(listed)
             message += f" Constant: {', '.join(listed)}"
             message += f" and {more} more." if more else "."
-        if self.n_components is not None and self.n_components > white.rank:
-            message += f" n_components={self.n_components} is cut to {white.rank}."
+        wanted = self.n_components
+        if isinstance(wanted, Integral) and wanted > white.rank:
+            message += f" n_components={wanted} is cut to {white.rank}."
         warnings.warn(message, UserWarning)
 
     def _warn_of_solution(self):
@@ -522,3 +540,17 @@ def _listed(marked):
     return ", ".join(map(str, marked[:_NAMED])) + (
         f" and {more} more" if more > 0 else ""
     )
+
+
+def _as_float(array, dtype, what):
+    """Return numbers in a float type, or name the first that it cannot hold."""
+    with np.errstate(over="ignore"):
+        result = array.astype(dtype, copy=False)
+    finite = np.isfinite(result)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"The result overflows {result.dtype}, first in {what} {column}, row {row} "
+            f"({array[row, column]:g}): pass X as float64, or of smaller numbers."
+        )
+    return result

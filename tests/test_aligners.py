@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from scipy import optimize, sparse
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -296,7 +296,7 @@ def test_integer_weights_equal_repeats_and_zero_ones_removal(aligner, seed, p, q
         (np.ones((60, 1)), "one weight a row"),
         (np.where(np.arange(60) == 7, -1.0, 1.0), "not negative, but row 7 has -1"),
         (np.where(np.arange(60) == 3, np.nan, 1.0), "row 3 has nan"),
-        (np.eye(60)[0], r"positive in 1 row\(s\), but at least 2"),
+        (np.eye(60)[0], r"all but 1 row\(s\), and at least 2"),
     ],
 )
 @each_aligner
@@ -550,3 +550,90 @@ def test_rows_of_a_narrower_target_come_back(aligner):
     )
     with pytest.raises(ValueError, match="inverse_transform needs"):
         aligner.inverse_transform(Y[:, :1])
+
+
+@each_aligner
+def test_a_fit_that_fails_changes_nothing(aligner):
+    aligner = clone(aligner).fit(rows(0), rows(1))
+    before = joblib.hash(aligner)
+    for X, y in (
+        (rows(0, p=2), rows(1)[:9]),
+        (pd.DataFrame(rows(0), columns=list("abc")), np.full((60, 2), np.nan)),
+        (rows(0, p=4), None),
+    ):
+        with pytest.raises(ValueError):
+            aligner.fit(X, y)
+        assert joblib.hash(aligner) == before
+    never = clone(aligner)
+    with pytest.raises(ValueError):
+        never.fit(rows(0), rows(1)[:9])
+    assert not hasattr(never, "n_features_in_")
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**9, 2.0**-30, 2.0**700])
+def test_scale_stays_one_where_nothing_is_shared(size):
+    """Orthogonal columns, in the units of either side; to rounding, too."""
+    a, b = np.array([1.0, -1, 1, -1]), np.array([1.0, 1, -1, -1])
+    for X, Y in ((a[:, None], size * b[:, None]), (rows(0), np.full((60, 2), size))):
+        with pytest.warns(UserWarning, match="is_unique_"):
+            fitted = RigidAligner(scaling=True).fit(X, Y)
+        assert fitted.scale_ == 1.0
+    X = rows(0, n=40)
+    basis = np.linalg.qr(np.c_[np.ones(40), X, rows(1, n=40)])[0]
+    with pytest.warns(UserWarning, match="is_unique_"):
+        fitted = RigidAligner(scaling=True).fit(X, size * basis[:, 4:])
+    assert fitted.scale_ == 1.0
+    shared = RigidAligner(scaling=True).fit(X, size * X)
+    assert shared.scale_ == pytest.approx(size)
+
+
+@each_aligner
+def test_results_beyond_single_precision_are_refused(aligner):
+    X = rows(0, n=9).astype(np.float32)
+    far = clone(aligner).fit(X, 1e100 * rows(1, n=9))
+    message = "beyond the range of float32 in row 0: rescale X, or pass it as float64"
+    with pytest.raises(ValueError, match=message):
+        far.transform(X)
+    assert np.isfinite(far.transform(X.astype(float))).all()
+    back = clone(aligner).fit(1e100 * rows(1, n=9), X)
+    with pytest.raises(ValueError, match="beyond the range of float32"):
+        back.inverse_transform(X)
+    # A fitted mean near the largest number of the type is no harm by itself.
+    near = np.float32(3e38) * np.sign(X)
+    fitted = clone(aligner).fit(near, near)
+    np.testing.assert_allclose(fitted.transform(near), near, rtol=1e-5)
+
+
+@each_aligner
+def test_results_beyond_floats_are_refused(aligner):
+    """And numpy says nothing; the first row that is too far from the mean is named."""
+    X = np.random.default_rng(0).uniform(1.5e308, 1.7e308, (30, 3))
+    X[4] *= -1
+    fitted = clone(aligner).fit(X, X)
+    with pytest.raises(ValueError, match=r"float64 in row 4: rescale X\.$"):
+        fitted.transform(X)
+    with pytest.raises(ValueError, match=r"float64 in row 4: rescale X\.$"):
+        fitted.score(X, X)
+    near = np.delete(X, 4, axis=0)
+    np.testing.assert_allclose(fitted.transform(near), near, rtol=1e-9)
+
+
+def test_wide_against_narrow_is_matched_in_the_rectangle(monkeypatch):
+    """Five thousand columns against three: no square of the wider side is solved."""
+    shapes = []
+    solve = optimize.linear_sum_assignment
+
+    def spy(worth, **options):
+        shapes.append(worth.shape)
+        return solve(worth, **options)
+
+    monkeypatch.setattr(optimize, "linear_sum_assignment", spy)
+    X = rows(0, n=60, p=5000)
+    for one, other in ((X, -X[:, [4000, 7, 1]]), (-X[:, [4000, 7, 1]], X)):
+        fitted = PermutationAligner().fit(one, other)
+        assert fitted.assignment_ == "optimal" and fitted.is_unique_
+        moved = fitted.transform(one)
+        places = [0, 1, 2] if one is X else [4000, 7, 1]
+        wanted = other if one is X else other[:, places]
+        np.testing.assert_allclose(moved[:, places], wanted, atol=1e-12)
+    assert set(shapes) == {(3, 5000)}

@@ -1,7 +1,9 @@
 """Losses, masks, architectures, isometry and training on of the autoencoder."""
 
+import gc
 import pickle
 import warnings
+import weakref
 
 import joblib
 import numpy as np
@@ -378,6 +380,57 @@ def test_gradient_clipping_tames_a_wild_column():
     rows[0, 0] = 1e6
     plain, cut = (fit(rows, max_grad_norm=norm) for norm in (None, 0.1))
     assert not equal(plain.weights_, cut.weights_)
+
+
+# Devices
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True, "isometry": 0.2}])
+def test_nothing_of_the_training_is_left_on_the_device(options, monkeypatch):
+    """No wait for the collector of cycles either: the memory of a card is short."""
+    from skident._nn import held
+
+    train, left = held.train, []
+
+    def watched(net, rows, held_out, *args, **kwargs):
+        outcome = train(net, rows, held_out, *args, **kwargs)
+        state = (t for s in net.optimizer_.state.values() for t in s.values())
+        things = [net, net.optimizer_, rows, *net.module_.parameters(), *state]
+        left.extend(weakref.ref(thing) for thing in things)
+        return outcome
+
+    # the first optimiser of a process makes torch import more of itself, which holds
+    # on to frames
+    embedder = AutoencoderEmbedder(**FAST, **options).fit(X)
+    monkeypatch.setattr(held, "train", watched)
+    gc.collect()
+    gc.disable()
+    try:
+        for method in (embedder.fit, embedder.partial_fit):
+            method(X)
+            assert len(left) > 10
+            assert [ref() for ref in left if ref() is not None] == []
+    finally:
+        gc.enable()
+    assert embedder._built == {}
+    assert embedder.net_ is embedder.net_
+    assert all(not p.grad for p in embedder.net_.module_.parameters())
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda:7"])
+def test_device_that_is_not_there_is_named(device):
+    with pytest.raises(ValueError, match=f"device='{device}' cannot be used"):
+        fit(device=device)
+
+
+def test_auto_is_the_card_where_there_is_one(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(ValueError, match="device='cuda' cannot be used"):
+        fit()  # it tries, and this process has none
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert fit(X[:50]).net_.device == torch.device("cpu")
 
 
 # Memory maps

@@ -3,14 +3,26 @@ from types import SimpleNamespace
 import joblib
 import numpy as np
 import pytest
+import torch
+from scipy.optimize import brentq
+from scipy.special import expit, xlogy
+from scipy.stats import kstest
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 from skident import CondTotalCorrelation, MeanFieldVAE
-from skident._cond_total_correlation import Estimate, _judge
-from skident.datasets import make_curie_weiss, make_ising
+from skident._math.information import Estimate
+from skident._verdict import judge, judge_capacity
+from skident.datasets import (
+    make_curie_weiss,
+    make_hopfield,
+    make_ising,
+    make_patterns,
+)
 from skident.exact import curie_weiss
+from skident.exact import ising as exact_ising
+from skident.metrics import BipartiteInformation, one_standard_error
 
 T, N = 0.9, 16
 
@@ -22,7 +34,8 @@ class ExactCurieWeiss(BaseEstimator):
     independent, logit_i = 2 beta h; so q(z|x) is the true posterior.
     """
 
-    rate_ = 0.0
+    # I(x; h) = 0.94 nats: see the test of the rate
+    rate_ = 0.94
 
     def __init__(self, temperature=T, n_sites=N):
         self.temperature = temperature
@@ -94,10 +107,48 @@ def test_pvalue_of_a_frozen_true_model_is_uniform():
         .pvalue_
         for seed in range(200)
     ]
-    from scipy.stats import kstest
+    # p-values are multiples of 1/101; a right program fails once in 1000 sets of seeds
+    assert kstest(pvalues, "uniform").pvalue > 1e-3
 
-    # p-values are multiples of 1/101; the test's own level is 1e-4
-    assert kstest(pvalues, "uniform").pvalue > 1e-4
+
+class FittedCurieWeiss(ExactCurieWeiss):
+    """The same with the temperature fitted to the rows, by <m^2>."""
+
+    def fit(self, X, y=None):
+        square = (X.mean(axis=1) ** 2).mean()
+
+        def excess(temperature):
+            return curie_weiss(self.n_sites, temperature).susceptibility - (
+                self.n_sites * square
+            )
+
+        self.temperature = brentq(excess, 0.3, 5.0)
+        return super().fit(X)
+
+
+def rejections(model, n_rows, n_seeds):
+    """Share of data sets of which p < 0.01, and how many that are."""
+    return sum(
+        CondTotalCorrelation(model, n_resamples=100, random_state=seed)
+        .fit(curie_weiss_data(n_rows, 20_000 + seed))
+        .pvalue_
+        < 0.01
+        for seed in range(n_seeds)
+    )
+
+
+@pytest.mark.slow
+def test_refitting_one_parameter_rejects_no_more_than_it_may():
+    # 200 at a rate of 1 %: more than 8 once in 5000 sets of seeds
+    assert rejections(FittedCurieWeiss(), 400, 200) <= 8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+def test_refitting_a_network_rejects_no_more_than_it_may():
+    # 12 at a rate of 1 %: more than 2 once in 4900 sets of seeds
+    model = MeanFieldVAE(1, hidden_layer_sizes=(16,))
+    assert rejections(model, 2000, 12) <= 2
 
 
 def test_known_entropy_gives_the_upper_bound():
@@ -259,11 +310,11 @@ def test_options_of_the_litmus_test(capsys):
     assert len(tests["folds"].estimators_) == 3
     assert tests["plain"].verdict_ == "mean-field"
     assert tests["strict"].verdict_ == "undecided"
-    assert tests["plain"].values_ == (-1, 1) and tests["plain"].rate_ == 0.0
+    assert tests["plain"].values_ == (-1, 1) and tests["plain"].rate_ == 0.94
     # the bias of 120 couplings on 375 rows: some 0.1 nats
     assert -0.5 < tests["plain"].null_gain_ < 0
     CondTotalCorrelation(ExactCurieWeiss(), verbose=1, random_state=0).fit(X)
-    assert "litmus: 100%" in capsys.readouterr().err
+    assert "litmus, fold 2: 100%" in capsys.readouterr().err
 
 
 def case(u, pvalue=0.001, bound=None, marginal=0.001, known=None, gain=1.0):
@@ -275,7 +326,7 @@ def case(u, pvalue=0.001, bound=None, marginal=0.001, known=None, gain=1.0):
     test.unexplained_bound_ = None if bound is None else Estimate(*bound)
     test.pvalue_, test.marginal_pvalue_ = pvalue, marginal
     test.estimators_ = [SimpleNamespace(gain_over_independent_=gain)]
-    return _judge(test)[0]
+    return judge(test)[0]
 
 
 @pytest.mark.parametrize(
@@ -339,3 +390,233 @@ def test_caller_s_estimator_is_left_alone():
         curie_weiss_data(200, 0)
     )
     assert not hasattr(model, "weights_") and model.random_state is None
+
+
+def test_rate_of_the_exact_model():
+    """R = I(x; h) = H(x) - sum_i H(x_i | h), and I(A; B) <= R."""
+    h = ExactCurieWeiss().sample_posterior(curie_weiss_data(50_000, 0), random_state=0)
+    p = expit(2 * h / T)
+    rate = curie_weiss(N, T).entropy + N * (xlogy(p, p) + xlogy(1 - p, 1 - p)).mean()
+    assert rate == pytest.approx(ExactCurieWeiss.rate_, abs=0.02)
+    assert rate > curie_weiss(N, T).bipartite_information
+
+
+def test_latents_of_the_exact_model_can_carry_the_information():
+    X, exact = curie_weiss_data(4000, 0), curie_weiss(N, T).bipartite_information
+    half = CondTotalCorrelation(ExactCurieWeiss(), random_state=0).fit(X)
+    bound = half.bipartite_information_
+    error = (bound.high - bound.low) / 4
+    assert 0.85 * exact - 5 * error < bound.value < exact + 5 * error
+    assert (
+        bound.partition == "half" and bound.first.tolist() == [True] * 8 + [False] * 8
+    )
+    assert half.capacity_ == "sufficient"
+    assert half.reasons_[-1].startswith(
+        "The latents can carry what was found: R = 0.94"
+    )
+    # one site shares less with the rest than a half does, and all halves are alike
+    pair = CondTotalCorrelation(
+        ExactCurieWeiss(), partition=np.arange(16) == 3, random_state=0
+    ).fit(X)
+    assert pair.bipartite_information_.value < bound.low
+    found = CondTotalCorrelation(
+        ExactCurieWeiss(), partition="random-max", random_state=0
+    ).fit(X)
+    assert found.bipartite_information_.first.sum() == 8
+    assert abs(found.bipartite_information_.value - bound.value) < 10 * error
+
+
+def test_one_latent_cannot_carry_what_two_sublattices_share(sheet):
+    """Rate of a model of one sign and magnitude, against the area of a checkerboard."""
+    test = CondTotalCorrelation(
+        MeanFieldVAE(1, hidden_layer_sizes=(32,), max_epochs=40),
+        partition="checkerboard",
+        shape=(6, 6),
+        n_resamples=100,
+        random_state=0,
+    ).fit(sheet)
+    bound, exact = test.bipartite_information_, exact_ising((6, 6), 2.5)
+    assert bound.value == pytest.approx(exact.checkerboard_information, rel=0.15)
+    assert bound.value < exact.checkerboard_information + (bound.high - bound.low)
+    assert test.rate_ < bound.low and test.capacity_ == "insufficient"
+    assert "cannot carry" in test.reasons_[-1] and "checkerboard" in test.reasons_[-1]
+
+
+@pytest.mark.parametrize(
+    "rates, interval, ceiling, capacity",
+    [
+        ([1.0, 1.2], (0.8, 0.7, 0.9), 7, "sufficient"),
+        ([1.0, 1.2], (1.0, 0.9, 1.1), 7, "undecided"),
+        ([1.0, 1.2], (1.4, 1.3, 1.5), 7, "insufficient"),
+        ([1.0, 1.2], (1.3, 1.15, 1.4), 7, "undecided"),
+        # so near to what the rows can show at all there may be more
+        ([3.0, 3.0], (1.0, 0.9, 1.1), 2, "undecided"),
+        ([0.5, 0.5], (1.0, 0.9, 1.1), 1.2, "insufficient"),
+        ([0.0, 0.0], (0.0, 0.0, 0.0), 7, "sufficient"),
+    ],
+)
+def test_capacity_by_interval(rates, interval, ceiling, capacity):
+    bound = BipartiteInformation(*interval, "half", np.ones(2, bool), ceiling)
+    found, reason = judge_capacity(rates, bound)
+    assert found == capacity
+    assert "I_bip (half)" in reason and "R = " in reason
+
+
+def test_a_cut_that_does_not_fit_is_refused_before_training():
+    class Untrainable(ExactCurieWeiss):
+        def fit(self, X, y=None):
+            raise AssertionError
+
+    X = curie_weiss_data(100, 0)
+    for partition, match in [("checkerboard", "needs shape="), ([16], "column 16")]:
+        with pytest.raises(ValueError, match=match):
+            CondTotalCorrelation(Untrainable(), partition=partition).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_single_column_has_no_cut():
+    X = np.arange(40)[:, None] % 3 == 0
+    model = MeanFieldVAE(1, hidden_layer_sizes=(4,), max_epochs=2)
+    test = CondTotalCorrelation(model, n_resamples=100, random_state=0).fit(X)
+    assert test.bipartite_information_[:3] == (0, 0, 0)
+    assert test.capacity_ == "sufficient" and test.verdict_ == "mean-field"
+
+
+class Wide(ExactCurieWeiss):
+    """Knows how many threads torch may use when it is trained."""
+
+    def fit(self, X, y=None):
+        self.n_threads_ = torch.get_num_threads()
+        return super().fit(X)
+
+
+def without_jobs(test):
+    return {k: v for k, v in vars(test).items() if k != "n_jobs"}
+
+
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+)
+def test_number_of_jobs_does_not_change_the_answer(backend):
+    X = curie_weiss_data(300, 0)
+
+    def fit(n_jobs):
+        model = MeanFieldVAE(1, hidden_layer_sizes=(8,), max_epochs=5)
+        with joblib.parallel_config(backend):
+            return CondTotalCorrelation(
+                model, cv=3, n_resamples=100, n_jobs=n_jobs, random_state=0
+            ).fit(X)
+
+    alone, together = fit(None), fit(2)
+    assert joblib.hash(without_jobs(alone)) == joblib.hash(without_jobs(together))
+
+
+def test_each_fold_works_in_one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        test = CondTotalCorrelation(Wide(), random_state=0).fit(curie_weiss_data(40, 0))
+        assert [model.n_threads_ for model in test.estimators_] == [1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("odd", [-1, 1])
+@pytest.mark.parametrize("low", [-1, 0])
+def test_training_rows_of_one_value_are_not_taken_for_the_other_convention(low, odd):
+    """A single entry differs: the models of all folds but one never see it."""
+    if odd == -1:
+        X = np.full((40, 5), 1)
+        X[7, 2] = low
+    else:
+        X = np.full((40, 5), low)
+        X[7, 2] = 1
+    for model in (
+        MeanFieldVAE(1, hidden_layer_sizes=(4,), max_epochs=3),
+        ExactCurieWeiss(n_sites=5),
+    ):
+        if low == 0 and isinstance(model, ExactCurieWeiss):
+            continue
+        test = CondTotalCorrelation(
+            model, cv=4, n_resamples=100, entropy=0.5, random_state=0
+        ).fit(X)
+        assert test.values_ == (low, 1)
+        assert test.verdict_ in {"mean-field", "undecided"}
+        assert np.isfinite(test.residual_covariance_).all()
+        assert np.isfinite([*test.total_correlation_, test.score(X)]).all()
+        # nothing is further off than the two values are apart
+        assert np.abs(test.residual_covariance_).max() <= (1 - low) ** 2
+        assert abs(test.upper_bound_.value) < 20
+
+
+@pytest.mark.parametrize(
+    "likelihood", ["gaussian", "poisson", "categorical", "bingham"]
+)
+def test_other_likelihoods_are_refused_with_a_way_out(likelihood):
+    model = ExactCurieWeiss()
+    model.likelihood = likelihood
+    test = CondTotalCorrelation(FrozenEstimator(model.fit(None)))
+    with pytest.raises(ValueError, match=f"'{likelihood}', but the litmus test is for"):
+        test.fit(curie_weiss_data(100, 0))
+
+
+def test_real_values_are_refused_with_a_way_out():
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    with pytest.raises(ValueError, match=r"column 0, row 0 is .* two-valued.*X > 0"):
+        CondTotalCorrelation(ExactCurieWeiss()).fit(X)
+
+
+def test_score_of_few_rows_is_not_lower():
+    """120 couplings fitted to 50 rows cost a lot, and cost simulated rows as much."""
+    test = CondTotalCorrelation(ExactCurieWeiss(), random_state=0)
+    test.fit(curie_weiss_data(4000, 0))
+    scores = [test.score(curie_weiss_data(100, seed)) for seed in range(1, 11)]
+    # the simulated rows are the same for all: 20 sets, as noisy as the scores
+    assert abs(np.mean(scores)) < 5 * np.std(scores) * np.sqrt(1 / 10 + 1 / 20)
+    assert np.std(scores) < 0.2
+
+
+def test_halves_of_the_chain_keep_groups_together():
+    """Rows four times: a chain that saw a copy would seem to explain more."""
+    X = np.repeat(curie_weiss_data(300, 0), 4, axis=0)
+    groups = np.repeat(np.arange(300), 4)
+    together = CondTotalCorrelation(ExactCurieWeiss(), random_state=0)
+    together.fit(X, groups=groups)
+    alone = CondTotalCorrelation(ExactCurieWeiss(), random_state=0).fit(X)
+    exact = curie_weiss(N, T).total_correlation
+    assert alone.marginal_total_correlation_.low > exact
+    assert together.marginal_total_correlation_.low < exact
+
+
+def search(model, latents, X, cv):
+    """Return the number of latents within one standard error of the best."""
+    test = CondTotalCorrelation(model, n_resamples=100, random_state=0)
+    grid = {"estimator__n_components": latents}
+    found = GridSearchCV(test, grid, cv=cv, refit=one_standard_error).fit(X)
+    return found.best_params_["estimator__n_components"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_one_standard_error_finds_the_latent_of_curie_weiss(seed):
+    model = MeanFieldVAE(hidden_layer_sizes=(32,), max_epochs=60, objective="elbo")
+    assert search(model, [1, 2, 3], curie_weiss_data(3000, seed), 3) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1))
+def test_one_standard_error_finds_the_patterns_of_hopfield(seed):
+    patterns = make_patterns(4, 32, random_state=seed)
+    X, _ = make_hopfield(12_000, patterns, temperature=0.7, random_state=seed)
+    model = MeanFieldVAE(
+        objective="elbo",
+        hidden_layer_sizes=(64,),
+        learning_rate=1e-2,
+        kl_warmup=0.3,
+        max_epochs=100,
+    )
+    assert search(model, [3, 4, 5, 6], X, 3) == 4

@@ -1,14 +1,80 @@
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import is_classifier
+from scipy import integrate, stats
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skident import HopfieldPatternDecoder, MeanFieldVAE
+from skident._hopfield_decoder import _follow
 from skident.datasets import make_curie_weiss, make_hopfield, make_ising, make_patterns
+
+
+class Mattis(BaseEstimator):
+    """The exact decoder of P(s) ~ exp(f . s + beta (xi . s)^2 / 2N).
+
+    One latent is mapped to the Gaussian field of the pattern; others do nothing.
+    """
+
+    def __init__(self, pattern=(1,), field=0.0, beta=1.2, n_components=1, bend=0.0):
+        self.pattern = pattern
+        self.field = field
+        self.beta = beta
+        self.n_components = n_components
+        self.bend = bend
+
+    def fit(self, X, y=None):
+        xi, axis = np.asarray(self.pattern, float), np.linspace(-4.0, 4.0, 8001)
+        half = self.field + self.beta * axis[:, None] * xi
+        logs = np.logaddexp(half, -half).sum(axis=1) - self.beta * len(xi) * axis**2 / 2
+        weights = np.exp(logs - logs.max())
+        cdf = integrate.cumulative_trapezoid(weights, axis, initial=0)
+        self.table_ = cdf / cdf[-1], axis
+        return self
+
+    def logits(self, Z):
+        xi = np.asarray(self.pattern, float)
+        m = np.interp(ndtr(Z[:, 0]), *self.table_)
+        return 2 * (self.field + self.beta * (m + self.bend * m**3)[:, None] * xi)
+
+    def logit_jacobian(self, Z):
+        step = 1e-4 * np.eye(self.n_components)
+        moved = [(self.logits(Z + d) - self.logits(Z - d)) / 2e-4 for d in step]
+        return np.stack(moved, axis=-1)
+
+    def posterior(self, X):
+        shape = len(X), self.n_components
+        return np.zeros(shape), np.ones(shape)
+
+    def sample_posterior(self, X, *, random_state=None):
+        rng = np.random.default_rng(random_state)
+        return rng.standard_normal((len(X), self.n_components))
+
+
+PATTERN = np.array([1, -1, 1, 1, -1, -1, 1, 1, 1, -1])
+
+
+def all_states(n_sites):
+    codes = np.arange(2**n_sites)[:, None]
+    return 1 - 2 * ((codes >> np.arange(n_sites)) & 1)
+
+
+def mattis_log_prob(states, pattern, field, beta):
+    n_sites = len(pattern)
+    logs = states @ np.broadcast_to(field, n_sites)
+    logs = logs + beta * (states @ pattern) ** 2 / (2 * n_sites)
+    return logs - np.log(np.exp(logs).sum())
+
+
+def read(model, X, **params):
+    """Read one pattern; states of equal weight are independent, which is warned of."""
+    params = {"n_patterns": 1, "data_span": False, "random_state": 0, **params}
+    with pytest.warns(UserWarning, match="columns that are not independent"):
+        return HopfieldPatternDecoder(model, **params).fit(X)
 
 
 def exact_patterns(found, patterns):
@@ -53,13 +119,199 @@ def test_patterns_are_exact_and_as_many_as_there_are(model, X, patterns, solver)
 @pytest.mark.slow
 def test_given_number_of_patterns_and_default_model(X, patterns):
     decoder = HopfieldPatternDecoder(n_patterns=3, random_state=0).fit(X)
-    assert decoder.estimator_.n_components == 3
+    assert decoder.estimator_.n_components == 6
     assert exact_patterns(decoder.patterns_, patterns) == 3
 
 
 def test_spectrum_has_a_gap_after_the_patterns(decoder):
     assert decoder.spectrum_[2] > 2 * decoder.spectrum_[3]
     assert (np.diff(decoder.spectrum_) <= 0).all()
+
+
+def test_exact_decoder_gives_back_its_model():
+    """Likelihood, interaction, couplings and field against all states of ten spins."""
+    states, beta = all_states(10), 1.2
+    field = 0.3 * np.random.default_rng(0).standard_normal(10)
+    decoder = read(Mattis(PATTERN, field, beta), states)
+    np.testing.assert_array_equal(decoder.patterns_, [PATTERN])
+    log_p = mattis_log_prob(states, PATTERN, field, beta)
+    np.testing.assert_allclose(decoder.score_samples(states), log_p, atol=1e-4)
+    np.testing.assert_allclose(np.exp(decoder.score_samples(states)).sum(), 1, 1e-4)
+    t = 5 * decoder.transform(states)
+    decoded = states @ decoder.field_ + decoder.cumulant_function(t)
+    np.testing.assert_allclose(np.ptp(decoded - log_p), 0, atol=1e-3)
+    J = beta / 10 * np.outer(PATTERN, PATTERN) * (1 - np.eye(10))
+    np.testing.assert_allclose(decoder.couplings_, J, atol=1e-4)
+    # The field in the direction of the pattern stands in the first cumulant.
+    outside = field - field @ PATTERN * PATTERN / 10
+    np.testing.assert_allclose(decoder.field_, outside, atol=1e-6)
+    np.testing.assert_allclose(decoder.expansion_.field, field, atol=1e-3)
+    np.testing.assert_allclose(decoder.expansion_.covariance, [[4 * beta / 10]], 1e-3)
+    np.testing.assert_allclose(decoder.expansion_.third, 0, atol=1e-3)
+    np.testing.assert_allclose(decoder.expansion_.fourth, 0, atol=1e-3)
+    np.testing.assert_allclose(decoder.tail_ratio_, 1, atol=1e-3)
+    words = read(Mattis(PATTERN, field, beta), (states > 0).astype(int))
+    np.testing.assert_array_equal(words.couplings_, decoder.couplings_)
+
+
+def test_curie_weiss_by_its_exact_decoder():
+    states = all_states(8)
+    decoder = read(Mattis(np.ones(8), 0.0, 0.9), states)
+    np.testing.assert_allclose(decoder.couplings_, 0.9 / 8 * (1 - np.eye(8)), atol=1e-4)
+    np.testing.assert_allclose(decoder.field_, 0, atol=1e-6)
+    log_p = mattis_log_prob(states, np.ones(8), 0.0, 0.9)
+    np.testing.assert_allclose(decoder.score_samples(states), log_p, atol=1e-4)
+
+
+@pytest.mark.parametrize(("bend", "sign"), [(0.6, 1), (-0.06, -1)])
+def test_bent_fields_make_the_tails_heavier_or_lighter(bend, sign):
+    decoder = read(Mattis(PATTERN, 0.0, 0.8, bend=bend), all_states(10))
+    assert np.sign(decoder.expansion_.fourth[0]) == sign
+    assert np.sign(decoder.tail_ratio_[0] - 1) == sign
+
+
+def test_likelihood_with_many_latents_approaches_that_of_the_grid():
+    states, field = all_states(10), 0.1
+    decoder = read(Mattis(PATTERN, field, n_components=4), states)
+    log_p = mattis_log_prob(states, PATTERN, field, 1.2)
+    # The proposal is the prior: errors of some per cent with 20,000 draws.
+    rows = np.argsort(-log_p)[:50]
+    scores = decoder.score_samples(states[rows], n_draws=20_000)
+    np.testing.assert_allclose(scores, log_p[rows], atol=0.1)
+    J = 0.12 * np.outer(PATTERN, PATTERN) * (1 - np.eye(10))
+    np.testing.assert_allclose(decoder.couplings_, J, atol=0.02)
+
+
+def test_samples_have_the_exact_probabilities():
+    pattern = np.array([1, -1, 1, 1, -1])
+    states = all_states(5)
+    decoder = read(Mattis(pattern, 0.2, 1.1), states)
+    drawn = decoder.sample(20_000, random_state=0)
+    codes = ((1 - drawn.astype(int)) // 2) @ (1 << np.arange(5))
+    observed = np.bincount(codes, minlength=32)
+    expected = 20_000 * np.exp(mattis_log_prob(states, pattern, 0.2, 1.1))
+    assert stats.chisquare(observed, expected * 20_000 / expected.sum()).pvalue > 1e-3
+
+
+def test_cumulant_function_checks_its_sources():
+    decoder = read(Mattis(PATTERN), all_states(10))
+    assert decoder.cumulant_function([[0.0]])[0] == pytest.approx(0, abs=1e-12)
+    with pytest.raises(ValueError, match=r"T must have 1 column\(s\), one a pattern"):
+        decoder.cumulant_function([[0.0, 1.0]])
+
+
+def test_entries_and_patterns_that_come_back_in_refits(X, patterns):
+    """Models of 1,500 rows in triples; nearly all entries come back."""
+    model = MeanFieldVAE(3, hidden_layer_sizes=(), max_epochs=30)
+    rows = X[:1500]
+    decoder = HopfieldPatternDecoder(
+        model, n_patterns=3, n_refits=3, random_state=0
+    ).fit(rows, groups=np.arange(1500) // 3)
+    assert exact_patterns(decoder.patterns_, patterns) == 3
+    assert decoder.entry_stability_.shape == (3, 48)
+    assert (decoder.stability_ > 0.9).all() and (decoder.stability_ <= 1).all()
+    agree = 2 * decoder.entry_stability_.mean(axis=1) - 1
+    np.testing.assert_allclose(agree, decoder.stability_)
+    assert decoder.tail_interval_.shape == (3, 2)
+    assert (decoder.entry_confidence_ > 0.5).all()
+
+
+def test_refit_is_matched_up_to_order_and_sign():
+    """A refit with a wrong first site has all the other signs turned."""
+
+    class Refit:
+        def fit(self, X):
+            wrong = truth * np.r_[-1, np.ones(11, int)]
+            self.patterns_ = (wrong * wrong[:, :1])[::-1]
+            self.tail_ratio_ = np.array([2.0, 1.0])
+
+    truth = make_patterns(2, 12, random_state=3)
+    truth = truth * truth[:, :1]
+    turned, ratios = _follow(Refit(), np.zeros((4, 12)), np.arange(4), truth)
+    np.testing.assert_array_equal(turned[:, 1:], truth[:, 1:])
+    np.testing.assert_array_equal(turned[:, 0], -truth[:, 0])
+    np.testing.assert_array_equal(ratios, [1.0, 2.0])
+
+
+def test_refits_of_noise_do_not_agree():
+    noise = np.random.default_rng(0).integers(0, 2, (300, 24))
+    model = MeanFieldVAE(2, hidden_layer_sizes=(), max_epochs=5)
+    with pytest.warns(UserWarning, match="Only 0 of n_patterns=1 can be claimed"):
+        decoder = HopfieldPatternDecoder(
+            model, n_patterns=1, n_refits=4, random_state=0
+        ).fit(noise)
+    assert decoder.stability_[0] < 0.7
+
+
+def test_refits_are_none_by_default_and_refused_if_frozen(decoder, model, X):
+    assert decoder.stability_ is decoder.entry_stability_ is None
+    assert decoder.tail_interval_ is None
+    frozen = HopfieldPatternDecoder(FrozenEstimator(model), n_refits=2)
+    with pytest.raises(ValueError, match="n_refits=2 cannot refit a frozen estimator"):
+        frozen.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
+def test_groups_are_drawn_whole_and_checked(X):
+    model = MeanFieldVAE(2, hidden_layer_sizes=(), max_epochs=2)
+    one = HopfieldPatternDecoder(model, n_patterns=1, n_refits=2, random_state=0)
+    with pytest.raises(ValueError, match="one label a row"):
+        one.fit(X[:200], groups=np.zeros(5))
+    # One group: every refit has all rows, but another seed.
+    assert one.fit(X[:200], groups=np.zeros(200)).stability_.shape == (1,)
+
+
+@pytest.mark.slow
+def test_number_of_processes_does_not_change_the_refits(X):
+    model = MeanFieldVAE(3, hidden_layer_sizes=(), max_epochs=5)
+    first, second = (
+        HopfieldPatternDecoder(
+            model, n_patterns=3, n_refits=3, n_jobs=n_jobs, random_state=0
+        ).fit(X[:1000])
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(first.entry_stability_, second.entry_stability_)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [5, 9, 11])
+def test_hard_draws_of_four_patterns(seed):
+    """A well that 0.03 % of the rows visit; latents that collapse."""
+    patterns = make_patterns(4, 64, random_state=seed)
+    X, _ = make_hopfield(20_000, patterns, temperature=0.7, random_state=seed)
+    decoder = HopfieldPatternDecoder(n_patterns=4, random_state=0).fit(X)
+    assert exact_patterns(decoder.patterns_, patterns) == 4
+
+
+@pytest.mark.slow
+def test_data_gives_the_patterns_that_a_collapsed_model_left_out():
+    patterns = make_patterns(16, 64, random_state=0)
+    X, _ = make_hopfield(30_000, patterns, temperature=1.1, random_state=0)
+    model = MeanFieldVAE(16, max_epochs=10, random_state=0).fit(X)
+    found = {
+        data_span: exact_patterns(
+            HopfieldPatternDecoder(
+                FrozenEstimator(model),
+                n_patterns=16,
+                data_span=data_span,
+                random_state=0,
+            )
+            .fit(X)
+            .patterns_,
+            patterns,
+        )
+        for data_span in (False, True)
+    }
+    assert found[True] == 16 and found[False] < 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [2.0, 2.3, 3.0])
+def test_ising_sheet_stores_at_most_the_uniform_pattern(temperature):
+    X, _ = make_ising(8000, (8, 8), temperature=temperature, random_state=0)
+    decoder = HopfieldPatternDecoder(random_state=0).fit(X)
+    assert decoder.n_patterns_ <= 1
+    assert (decoder.patterns_ == 1).all()
 
 
 def test_curie_weiss_stores_the_uniform_pattern():

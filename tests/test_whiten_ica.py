@@ -551,6 +551,7 @@ def test_contrast_of_the_user():
         (lambda y: (y**4 / 4, y**3), "must return three arrays"),
         (lambda y: (y**4 / 4, y**3, 3.0), "shape of its argument"),
         (lambda y: (np.full_like(y, np.nan), y, y), "finite arrays"),
+        (lambda y: (y * y / 2, y, np.ones_like(y)), "more than quadratic"),
     ],
 )
 def test_wrong_contrast_is_refused(contrast, message):
@@ -670,3 +671,190 @@ def test_many_components(seed):
     ica = WhitenICA().fit(X)
     assert ica.converged_ and ica.n_iter_ <= 20
     assert amari_distance(ica.mixing_, A) < 0.03
+
+
+def test_contrast_that_breaks_off_is_named_by_the_fit():
+    def broken(y):
+        return tuple(
+            np.where(np.abs(y) > 5.5, np.nan, part) for part in contrasts.logcosh(y)
+        )
+
+    X, _ = planted(0)
+    with pytest.raises(ValueError, match="must return finite arrays: G is nan at y="):
+        WhitenICA(contrast=broken).fit(X)
+    light = np.random.default_rng(0).uniform(size=(500, 2))
+    assert WhitenICA(contrast=broken).fit(light).converged_
+
+
+@pytest.mark.parametrize("n_components", ["mle", 0.99, None, 3])
+def test_dependent_columns_with_every_number_of_components(n_components):
+    rng = np.random.default_rng(0)
+    X = rng.laplace(size=(300, 3)) @ np.diag([3.0, 2.0, 1.0])
+    with pytest.warns(UserWarning, match="rank 3 of 4"):
+        ica = WhitenICA(n_components).fit(np.c_[X, X[:, 0]])
+    assert ica.n_components_ <= 3
+
+
+def test_a_truth_value_is_no_number_of_components():
+    with pytest.raises(ValueError, match="n_components=True is neither"):
+        WhitenICA(True).fit(planted(0, n=100)[0])
+
+
+def test_blocks_without_rows_are_skipped():
+    X, _ = planted(0, n=400)
+    whole = WhitenICA().fit(X)
+    parts = [X[:0], X[:150], X[:0], pd.DataFrame(X[150:]), X[:0]]
+    ica = WhitenICA().fit(parts)
+    np.testing.assert_allclose(ica.mixing_, whole.mixing_, atol=1e-8)
+    Y = ica.transform(parts)
+    np.testing.assert_allclose(Y, whole.transform(X), atol=1e-8)
+    back = ica.inverse_transform([Y[:0], Y[:5], Y[5:]])
+    np.testing.assert_allclose(back, X, atol=1e-12)
+    assert ica.score_samples(parts).shape == (400,)
+    for call in (WhitenICA().fit, ica.transform, ica.inverse_transform):
+        with pytest.raises(ValueError, match=r"Found 0 sample\(s\)"):
+            call([X[:0], X[:0]])
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_dask_rows_that_were_chosen(kind):
+    dask = pytest.importorskip("dask")
+    X, _ = planted(0, n=900)
+    if kind == "array":
+        array = pytest.importorskip("dask.array")
+        chosen = array.from_array(np.arange(900) >= 350, chunks=100)
+        lazy = array.from_array(X, chunks=(100, 2))[chosen]
+    else:
+        frame = pytest.importorskip("dask.dataframe")
+        lazy = frame.from_pandas(pd.DataFrame(X), npartitions=9).loc[350:]
+    with dask.config.set(scheduler="synchronous"):
+        found = WhitenICA().fit(lazy)
+        np.testing.assert_allclose(found.transform(lazy), found.transform(X[350:]))
+    expected = WhitenICA().fit(X[350:])
+    np.testing.assert_allclose(found.mixing_, expected.mixing_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda X: X[:, :2], r"block X\[1\]: X has 2 features"),
+        (lambda X: X[0], r"block X\[1\]: Expected 2D"),
+        (lambda X: None, r"block X\[1\]: Expected 2D"),
+        (lambda X: "text", r"X\[1\] is a path"),
+    ],
+)
+def test_a_bad_block_is_named(bad, message):
+    X, _ = planted(0, n=100)
+    ica = WhitenICA().fit(X)
+    for call in (WhitenICA().fit, ica.transform, ica.score_samples):
+        with pytest.raises(ValueError, match=message):
+            call([X[:50], bad(X[50:])])
+    with pytest.raises(ValueError, match=r"block X\[1\]: X has shape \(50, 3\)"):
+        ica.inverse_transform([X[:50], X[50:, :3]])
+
+
+def test_what_can_be_read_once_is_refused():
+    X, _ = planted(0, n=100)
+    with pytest.raises(ValueError, match="X is a generator, which can be read once"):
+        WhitenICA().fit(part for part in (X, X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"lazy frame: pass X.collect\(\)"):
+            WhitenICA().fit(pl.DataFrame(X).lazy())
+
+
+DATES = pd.date_range("2020", periods=50)
+OTHERS = {
+    "date": (DATES, TypeError),
+    "date with zone": (DATES.tz_localize("UTC"), TypeError),
+    "period": (DATES.to_period("D"), TypeError),
+    "span": (DATES - DATES[0], TypeError),
+    "interval": (pd.interval_range(0, 50, periods=50), TypeError),
+    "text": (["a"] * 50, ValueError),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_columns_that_are_no_numbers_are_named(kind):
+    values, error = OTHERS[kind]
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": values})
+    with pytest.raises(error, match=r"first in column 1 \('b'\), row 0 is"):
+        WhitenICA().fit(frame)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e300, 1e306])
+def test_size_of_weights_does_not_matter(size):
+    X, times = repeats(0)
+    weights = 1.0 + times
+    plain = WhitenICA().fit(X, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        scaled = WhitenICA().fit(X, sample_weight=weights * size)
+        score = scaled.score(X, sample_weight=weights * size)
+    np.testing.assert_allclose(scaled.mixing_, plain.mixing_, rtol=1e-6)
+    assert score == pytest.approx(plain.score(X, sample_weight=weights))
+    with pytest.raises(ValueError, match="must be real, but is complex"):
+        plain.fit(X, sample_weight=weights * 1j)
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "cube"])
+@pytest.mark.parametrize("weight", [1e-300, 1e-160, 1e-20, 1e-9])
+def test_a_row_of_little_weight_that_alone_varies_a_column(weight, contrast):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.laplace(size=(2000, 2)), np.arange(2000) == 7]
+    weights = np.where(X[:, 2], weight, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        ica = WhitenICA(contrast=contrast).fit(X, sample_weight=weights)
+    assert ica.rank_ == (3 if weight == 1e-9 else 2)
+    assert np.isfinite(ica.transform(X)).all()
+
+
+@pytest.mark.parametrize("share", [2e-4, 0.5])
+def test_rows_of_weight_zero_cost_nothing_and_change_nothing(share):
+    rng = np.random.default_rng(0)
+    X = rng.laplace(size=(200_000, 4)) @ rng.standard_normal((4, 4))
+    weights = (rng.random(len(X)) < share) * 1.0
+    ica = quiet_weighted(X, weights)
+    alone = quiet(WhitenICA(), X[weights > 0])
+    np.testing.assert_allclose(ica.mixing_, alone.mixing_, rtol=1e-5)
+    np.testing.assert_allclose(ica.non_gaussianity_, alone.non_gaussianity_, rtol=1e-4)
+
+
+def quiet_weighted(X, weights):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return WhitenICA().fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_what_float32_cannot_hold_is_named(scale):
+    X, _ = planted(0, n=200)
+    ica = WhitenICA().fit(X * scale)
+    call = ica.transform if scale < 1 else ica.inverse_transform
+    what = "component" if scale < 1 else "column"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=rf"overflows float32, first in {what} 0"):
+            call(X.astype(np.float32))
+        assert np.isfinite(call(X)).all()
+
+
+def test_numbers_near_the_largest_are_refused_without_other_warnings():
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (9000, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in (X[:200], X):
+            with pytest.raises(ValueError, match="overflows or vanishes in column 0"):
+                WhitenICA().fit(part * 1.7e308)
+
+
+def test_restarts_prefer_what_is_not_coupled():
+    """Mixtures of such sources have the larger objective."""
+    rng = np.random.default_rng(0)
+    S = (rng.random((4000, 6)) < 0.2).astype(float)
+    A = rng.standard_normal((6, 6))
+    for n_restarts in (1, 3):
+        ica = WhitenICA(n_restarts=n_restarts, random_state=0).fit(S @ A.T)
+        assert amari_distance(ica.mixing_, A) < 0.02

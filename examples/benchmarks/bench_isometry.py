@@ -8,7 +8,7 @@ error of reconstruction as a fraction of the variance, all on 2,000 images that 
 trained on; and the processor seconds.
 
     python examples/benchmarks/bench_isometry.py --seeds 5
-    python examples/benchmarks/bench_isometry.py --weights 0 0.1 0.2 0.5
+    python examples/benchmarks/bench_isometry.py --weights 0 0.1 0.2 --epochs 20
 """
 
 import argparse
@@ -49,14 +49,14 @@ def measure(X, y, weight, seed, epochs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--weights", type=float, nargs="+", default=[0.0, 0.2])
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--weights", type=float, nargs="+", default=[0.0, 0.1])
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--rows", type=int, default=20_000)
     args = parser.parse_args()
     X, y = make_moving_square(args.rows + N_TEST, dtype=np.float32, random_state=0)
     print(f"{'isometry':>8} {'seed':>4} {'MCC':>8} {'spread':>8} {'error':>9} {'s':>6}")
-    for weight in args.weights:
-        for seed in range(args.seeds):
+    for seed in range(args.seeds):
+        for weight in args.weights:
             mcc, spread, error, seconds = measure(X, y, weight, seed, args.epochs)
             print(
                 f"{weight:8.2f} {seed:4d} {mcc:8.4f} {spread:8.3f} {error:9.6f} "

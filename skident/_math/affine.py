@@ -6,7 +6,6 @@ from scipy import linalg
 from skident._math.motion import (
     EPS,
     Motion,
-    determinant_is_negative,
     exponent,
     in_units,
     pair_rows,
@@ -88,8 +87,7 @@ def fit_linear(X, Y, *, weights=None, alpha=0.0):
     B = (Vt.T * gain) @ loads / unit[:, None]
     B = in_units(B, exponent(pair.unit_y) - exponent(pair.unit_x))
     unique = alpha > 0 or int(kept.sum()) == p
-    reflection = determinant_is_negative(B)
-    return Motion(B, 1.0, pair.mean_x, pair.mean_y, reflection, bool(unique)), alpha
+    return Motion(B, 1.0, pair.mean_x, pair.mean_y, bool(unique)), alpha
 
 
 def _saturated(value, power):
@@ -131,7 +129,6 @@ def linear_from_sums(sums):
     -------
     Motion
     """
-    p = sums.xx.shape[0]
     alive = sums.square_x > 0
     size = np.sqrt(sums.square_x[alive])
     correlation = sums.xx[np.ix_(alive, alive)] / np.outer(size, size)
@@ -140,9 +137,7 @@ def linear_from_sums(sums):
     solution, full = _solve(correlation, right)
     B = np.zeros(sums.xy.shape)
     B[alive] = solution / size[:, None]
-    unique = bool(full and alive.all())
-    reflection = unique and p == B.shape[1] and determinant_is_negative(B)
-    return Motion(B, 1.0, sums.mean_x, sums.mean_y, reflection, unique)
+    return Motion(B, 1.0, sums.mean_x, sums.mean_y, bool(full and alive.all()))
 
 
 def _solve(correlation, right):

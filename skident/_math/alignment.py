@@ -8,10 +8,12 @@ from scipy.optimize import linear_sum_assignment
 
 from skident._math import ica, procrustes
 from skident._math.motion import EPS, Sums
-from skident._math.paired_rows import blocks
+from skident._math.paired_rows import blocks, in_larger_unit
 from skident._math.whitening import whiten
 
 TRANSFORMATIONS = (*procrustes.TRANSFORMATIONS, "ica")
+# Groups whose maps go from any unit to any other.
+UNITLESS = {"linear", "ica"}
 # Up to so many numbers a side, and with few rows a column, maps are fitted on the rows
 # themselves: exact where columns are nearly dependent. Else on their moments.
 SMALL = 2**20
@@ -42,14 +44,26 @@ class Affine(NamedTuple):
     signs: np.ndarray | None = None
 
     @classmethod
-    def of(cls, motion, *, columns=False):
-        """Return a motion as this; with ``columns``, as a signed permutation."""
+    def of(cls, motion, *, columns=False, units=(1.0, 1.0)):
+        """Return a motion as this.
+
+        Parameters
+        ----------
+        motion : Motion
+            Its means are those of rows in units of their own.
+        columns : bool
+            Whether it is a signed permutation, and kept as one.
+        units : tuple of float
+            Units of source and target, in that of the rows that it is applied to.
+        """
         R = motion.rotation
-        shift = motion.target_mean - motion.source_mean @ R
+        shift = units[1] * motion.target_mean - (units[0] * motion.source_mean) @ R
         if not columns:
             return cls(R, shift)
-        source = np.abs(R).argmax(axis=0)
-        return cls(source, shift, R[source, np.arange(R.shape[1])])
+        source, signs = np.zeros(R.shape[1], dtype=np.intp), np.zeros(R.shape[1])
+        rows, targets = np.nonzero(R)
+        source[targets], signs[targets] = rows, R[rows, targets]
+        return cls(source, shift, signs)
 
     def apply(self, A):
         """Return the mapped rows in the type of ``A``."""
@@ -167,7 +181,8 @@ def match_components(cross, left, right):
     if cross.size:
         none = np.zeros(0)
         sums = Sums(*(np.zeros(size) for size in cross.shape), cross, none, none)
-        match = procrustes.permutation_from_sums(sums).rotation[:, : cross.shape[1]]
+        found = procrustes.permutation_from_sums(sums, check=False)
+        match = found.rotation[:, : cross.shape[1]]
     forward = left.components.T @ match @ right.mixing.T
     backward = right.components.T @ match.T @ left.mixing.T
     return (
@@ -176,7 +191,7 @@ def match_components(cross, left, right):
     )
 
 
-def both_maps(name, training):
+def both_maps(name, training, units=(1.0, 1.0), check=True):
     """Return the best maps of one group there and back, and whether data fix them.
 
     Parameters
@@ -185,6 +200,11 @@ def both_maps(name, training):
         A key of ``procrustes.TRANSFORMATIONS``.
     training : Sums or tuple of ndarray
         Sums of the training rows, or the rows themselves, the wider side first.
+    units : tuple of float
+        As by :func:`skident._math.paired_rows.in_larger_unit`. Maps that keep lengths
+        are between rows in the larger unit, all others from unit to unit.
+    check : bool
+        Whether ``unique`` must be known where that takes time.
 
     Returns
     -------
@@ -195,17 +215,17 @@ def both_maps(name, training):
     """
     group = procrustes.TRANSFORMATIONS[name]
     summed = isinstance(training, Sums)
-    there = group.from_sums(training) if summed else group.from_rows(*training)
+    find = group.from_sums if summed else group.from_rows
+    forth = (training,) if summed else training
+    there = find(*forth, **({} if check else group.unchecked))
     if group.orthogonal:
-        return Affine.of(there, columns=name == "permutation"), None, there.unique
-    if summed:
-        back = group.from_sums(training.swapped())
-    else:
-        back = group.from_rows(*training[::-1])
+        columns = name == "permutation"
+        return Affine.of(there, columns=columns, units=units), None, there.unique
+    back = find(*((training.swapped(),) if summed else training[::-1]))
     return Affine.of(there), Affine.of(back), there.unique and back.unique
 
 
-def fit_maps(names, training, unmixings):
+def fit_maps(names, training, unmixings, units=(1.0, 1.0), check=True):
     """Return the maps of every group fitted on the training rows of one fold.
 
     Parameters
@@ -216,6 +236,8 @@ def fit_maps(names, training, unmixings):
         As for :func:`both_maps`.
     unmixings : pair of Unmixing or None
         Of either side; None without "ica".
+    units, check
+        As for :func:`both_maps`.
 
     Returns
     -------
@@ -231,7 +253,7 @@ def fit_maps(names, training, unmixings):
             maps.append(match_components(cross, *unmixings))
             sound.append(all(side.converged for side in unmixings))
         else:
-            *pair, unique = both_maps(name, training)
+            *pair, unique = both_maps(name, training, units, check)
             maps.append(tuple(pair))
             sound.append(unique)
     return maps, sound
@@ -279,6 +301,7 @@ def score_rows(X, Y, folds, maps, rows):
     ndarray of shape (2, n_rows, n_transformations)
         Distances in units of the target: X to Y, then Y to X.
     """
+    units = in_larger_unit(X, Y)
     errors = np.empty((2, rows.stop - rows.start, len(maps[0])))
     for block in blocks(rows.stop, X.shape[1], rows.start):
         A, B = X.take(block), Y.take(block)
@@ -287,11 +310,13 @@ def score_rows(X, Y, folds, maps, rows):
             mine = np.flatnonzero(labels == fold)
             place = mine + block.start - rows.start
             a, b = A[mine], B[mine]
+            both = (a, b) if units == (1.0, 1.0) else (a * units[0], b * units[1])
             for k, (there, back) in enumerate(maps[fold]):
+                if back is None:
+                    away = _residual_norms(there.apply(both[0]), both[1])
+                    errors[0, place, k] = away / units[1]
+                    errors[1, place, k] = away / units[0]
+                    continue
                 errors[0, place, k] = _residual_norms(there.apply(a), b)
-                errors[1, place, k] = (
-                    errors[0, place, k]
-                    if back is None
-                    else _residual_norms(back.apply(b), a)
-                )
+                errors[1, place, k] = _residual_norms(back.apply(b), a)
     return errors

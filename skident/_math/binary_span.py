@@ -296,27 +296,3 @@ def _select(basis, patterns):
 
 
 SPAN_SOLVERS = {"ica": _propose_ica, "vertex": _propose_vertex}
-
-
-def stacked_span(jacobians, n_dims):
-    """Return the directions in which a decoder moves most, over many latents.
-
-    Parameters
-    ----------
-    jacobians : ndarray of shape (n_points, n_sites, n_components)
-        Jacobians of the decoder's logits.
-    n_dims : int
-        Dimension of the span, at most ``n_sites``.
-
-    Returns
-    -------
-    basis : ndarray of shape (n_sites, n_dims)
-        Orthonormal left singular vectors of the Jacobians side by side.
-    spectrum : ndarray of shape (n_sites,)
-        Root-mean-square singular values, descending.
-    """
-    stacked = np.moveaxis(jacobians, 1, 0).reshape(jacobians.shape[1], -1)
-    stacked = stacked.astype(np.float64)
-    variances, vectors = np.linalg.eigh(stacked @ stacked.T / len(jacobians))
-    spectrum = np.sqrt(np.maximum(variances[::-1], 0.0))
-    return vectors[:, ::-1][:, :n_dims], spectrum

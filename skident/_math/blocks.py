@@ -32,9 +32,10 @@ def as_blocks(X):
     Parameters
     ----------
     X : object
-        A Dask array or data frame is known by its ``blocks`` or ``partitions`` and
-        ``compute``; any other sequence (not an array) whose first item is
-        two-dimensional, an array or a data frame, is blocks one below the other.
+        A Dask array or data frame is known by its ``numblocks`` or ``npartitions``
+        and ``compute``. Any other sequence (not an array) is blocks one below the
+        other if its first item, or of a list or tuple any item, is two-dimensional: an
+        array or a data frame.
 
     Returns
     -------
@@ -45,7 +46,11 @@ def as_blocks(X):
         if hasattr(X, "numblocks") and X.ndim == 2:
             return LazyBlocks(X.numblocks[0], lambda k: X.blocks[k].compute())
         if hasattr(X, "npartitions") and not hasattr(X, "numblocks"):
-            return LazyBlocks(X.npartitions, lambda k: X.partitions[k].compute())
-    if isinstance(X, Sequence) and len(X) and len(getattr(X[0], "shape", ())) == 2:
-        return X
+            # X.partitions[k] takes other rows than these once X.loc was applied.
+            parts = X.to_delayed()
+            return LazyBlocks(len(parts), lambda k: parts[k].compute())
+    if isinstance(X, Sequence) and len(X):
+        items = X if isinstance(X, list | tuple) else (X[0],)
+        if any(len(getattr(item, "shape", ())) == 2 for item in items):
+            return X
     return None

@@ -36,6 +36,8 @@ def light_cube(Y):
     return value / 3.0, slope / 3.0, bend / 3.0
 
 
+# A contrast whose curvature varies by less, relative to its slopes, is quadratic.
+_QUADRATIC = 1e-8
 CONTRASTS = {"logcosh": logcosh, "exp": exp, "cube": cube, "adaptive": logcosh}
 # Name of the compiled pass of a contrast, and what the pass adds to its value.
 _COMPILED = {
@@ -54,8 +56,9 @@ def elementwise(contrast):
 def second_derivative(contrast, Y):
     """Return the second derivative of a contrast by name or callable."""
     if contrast in ("logcosh", "adaptive"):
-        slope = np.tanh(Y)
-        return 1.0 - slope * slope
+        bend = np.tanh(Y)
+        np.multiply(bend, bend, out=bend)
+        return np.subtract(1.0, bend, out=bend)
     return np.array(elementwise(contrast)(Y)[2], dtype=Y.dtype)
 
 
@@ -88,6 +91,8 @@ class Reference(NamedTuple):
 
 def reference(contrast):
     """Return the :class:`Reference` of a contrast, by the trapezoidal rule."""
+    if isinstance(contrast, UserContrast):
+        return contrast.reference
     return _known(contrast) if isinstance(contrast, str) else _measure(contrast)
 
 
@@ -98,61 +103,118 @@ def _known(name):
 
 def _measure(function):
     grid = np.linspace(-12.0, 12.0, 4802)[:, None]
-    value, slope, bend = (np.ravel(part) for part in function(grid))
-    y = grid.ravel()
+    with np.errstate(all="ignore"):
+        parts = np.hstack([np.asarray(part, dtype=float) for part in function(grid)])
+    # Far out a function may overflow: that matters only to rows that lie there.
+    known = np.isfinite(parts).all(axis=1)
+    y, (value, slope, bend) = grid[known, 0], parts[known].T
+    unit = np.abs(slope[np.abs(y) <= 5.0]).max() or 1.0
     normal = np.exp(-0.5 * y * y)
     normal /= normal.sum()
-    gap = bend - slope * y
+    gap = bend / unit - slope / unit * y
     # Scaling the rows takes the part along y and y^2 - 1 away.
     line, square = normal @ (gap * y), normal @ (gap * (y * y - 1.0))
     rest = gap - line * y - 0.5 * square * (y * y - 1.0)
-    spread = np.sqrt(max(normal @ (rest * rest), 0.0))
+    share = normal * rest * rest
+    # What the far tail decides has no mean over a Gaussian.
+    limited = share[np.abs(y) > 7.0].sum() <= 0.5 * share.sum()
+    spread = unit * np.sqrt(share.sum()) if limited else np.inf
     laplace = np.exp(-np.sqrt(2.0) * np.abs(y))
     heavy = 1.0 if laplace @ gap >= 0 else -1.0
     return Reference(float(normal @ value), float(spread), heavy)
 
 
-def check_contrast(function):
-    """Raise a ``ValueError`` unless a callable gives a function and its derivatives.
+class UserContrast:
+    """A callable as the solver needs it: checked, and of the scale of ln cosh.
+
+    It is given a copy of the sources in float64, and what it returns is copied, so that
+    it may work in place or in buffers of its own. Its values are multiplied with a
+    number that makes ``Reference.spread`` that of ln cosh: gradients, and what counts
+    as small, then mean the same for every size of the contrast.
 
     Parameters
     ----------
     function : callable
-        ``function(Y)`` returns three arrays of the shape of ``Y``: G, G', G''. The two
-        derivatives are compared with central differences at 200 points of [-5, 5],
-        to 1e-3 of the largest.
+        ``function(Y)`` returns three arrays of the shape of ``Y``: G, G', G''.
+
+    Raises
+    ------
+    ValueError
+        If it returns something else or, when called too, a value that is not finite; if
+        derivatives disagree by 1e-3 of the largest with central differences at 200
+        points of [-5, 5]; if it is no more than quadratic, so that no rotation is
+        better than another; or if it has no mean over a Gaussian.
     """
-    step = 1e-5
-    grid = np.linspace(-5.0, 5.0, 200)[:, None]
-    at, up, down = (_three(function, Y) for Y in (grid, grid + step, grid - step))
-    for k, name in ((1, "first"), (2, "second")):
-        change = (up[k - 1] - down[k - 1]) / (2 * step)
-        error = np.abs(change - at[k])
-        worst = int(np.argmax(error))
-        if error[worst] > 1e-3 * max(1.0, np.abs(at[k]).max()):
-            raise ValueError(
-                f"contrast={function!r}: its {name} derivative disagrees with finite "
-                f"differences at y={grid[worst, 0]:.4g}: it says "
-                f"{at[k][worst, 0]:.6g}, the difference is {change[worst, 0]:.6g}."
-            )
 
-
-def _three(function, Y):
-    """Return the three arrays of a callable, or say what is wrong with them."""
-    parts = function(Y)
-    if not isinstance(parts, tuple | list) or len(parts) != 3:
-        raise ValueError(
-            f"contrast={function!r} must return three arrays: the contrast, its first "
-            "and its second derivative at every entry."
-        )
-    parts = [np.asarray(part, dtype=np.float64) for part in parts]
-    for part in parts:
-        if part.shape != Y.shape or not np.isfinite(part).all():
+    def __init__(self, function):
+        self.function, self.factor = function, 1.0
+        largest = self._check_derivatives()
+        found = _measure(self._anywhere)
+        if not _QUADRATIC * largest < found.spread < np.inf:
             raise ValueError(
-                f"contrast={function!r} must return finite arrays of the shape of its "
-                f"argument: {Y.shape} went in, {part.shape} came out."
+                f"contrast={function!r} cannot separate sources: it must be more than "
+                "quadratic, and grow less fast than a Gaussian density falls."
             )
-    return parts
+        known = reference("logcosh")
+        self.factor = known.spread / found.spread
+        value = found.value * self.factor
+        self.reference = Reference(value, known.spread, found.heavy_sign)
+
+    def __call__(self, Y):
+        with np.errstate(all="ignore"):
+            return self._finite(self._anywhere(Y), Y)
+
+    def _anywhere(self, Y):
+        return [self.factor * part.astype(np.float64) for part in self._three(Y)]
+
+    def _three(self, Y):
+        """Return copies of the three arrays, or say what is wrong with them."""
+        parts = self.function(np.array(Y, dtype=np.float64))
+        if not isinstance(parts, tuple | list) or len(parts) != 3:
+            raise ValueError(
+                f"contrast={self.function!r} must return three arrays: the contrast, "
+                "its first and its second derivative at every entry."
+            )
+        parts = [np.array(part) for part in parts]
+        for part in parts:
+            if part.shape != Y.shape or part.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"contrast={self.function!r} must return real arrays of the shape "
+                    f"of its argument: {Y.shape} went in, {part.shape} of "
+                    f"{part.dtype} came out."
+                )
+        return parts
+
+    def _finite(self, parts, Y):
+        for part, name in zip(parts, ("G", "G'", "G''"), strict=True):
+            if not np.isfinite(part).all():
+                first = np.flatnonzero(~np.isfinite(part))[0]
+                raise ValueError(
+                    f"contrast={self.function!r} must return finite arrays: {name} is "
+                    f"{part.flat[first]} at y={Y.flat[first]:.4g}."
+                )
+        return parts
+
+    def _check_derivatives(self):
+        """Compare with differences that suit the precision, and return max |G'|."""
+        grid = np.linspace(-5.0, 5.0, 200)[:, None]
+        at = self._finite(self._three(grid), grid)
+        kinds = [part.dtype for part in at if part.dtype.kind == "f"]
+        eps = max(np.finfo(kind).eps for kind in [np.dtype(np.float64), *kinds])
+        step = float(eps) ** (1 / 3)
+        at, up, down = (self._anywhere(grid + shift) for shift in (0.0, step, -step))
+        largest = [np.abs(part).max() for part in at]
+        for k, name in ((1, "first"), (2, "second")):
+            change = (up[k - 1] - down[k - 1]) / (2 * step)
+            error = np.abs(change - at[k])
+            worst = int(np.argmax(error))
+            if not error[worst] <= 1e-3 * largest[k] + 4 * eps / step * largest[k - 1]:
+                raise ValueError(
+                    f"contrast={self.function!r}: its {name} derivative disagrees with "
+                    f"finite differences at y={grid[worst, 0]:.4g}: it says "
+                    f"{at[k][worst, 0]:.6g}, the difference is {change[worst, 0]:.6g}."
+                )
+        return largest[1]
 
 
 def log_secant(Y):

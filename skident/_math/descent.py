@@ -1,10 +1,10 @@
-"""Descent over rotations: safeguarded quasi-Newton steps, and a way off saddles."""
+"""Descent over rotations: safeguarded quasi-Newton steps."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from skident._math.moments import Contrast, Moments, half_curvatures, moments
+from skident._math.moments import Contrast, Moments, moments
 from skident._math.rotations import cayley
 from skident._math.rows import COMPILED_ENTRIES, Rows
 
@@ -13,7 +13,6 @@ NEAR = 0.03
 _MEMORY = 10
 _LARGEST_ANGLE = 0.8
 _HALVINGS = 11
-_FLAT = 0.1
 # Few rows are solved as far as rounding lets them: it costs little, and a repeated
 # row, another order or other units then change nothing.
 _SMALL_TOL = 1e-11
@@ -106,18 +105,18 @@ def _line_search(measure, rotation, state, direction, max_passes):
     return None, state, 0.0, n_pass
 
 
-def descend(stage, rotation, problem, max_iter, history, state=None):
+def descend(stage, rotation, problem, max_iter, history, state=None, *, trust=True):
     """Minimise the contrast over rotations by safeguarded quasi-Newton steps.
 
     ``state`` is that of the rotation, if it is known. But for the last stage the last
-    step is taken on trust: what follows sees whether it was right.
+    step is taken on ``trust``: what follows sees whether it was right.
     """
 
     def measure(rotation, signs=None):
         return moments(stage.rows, rotation, problem.contrast, signs, stage.dtype)
 
     state, n_iter = measure(rotation) if state is None else state, 1
-    trusting = not stage.last
+    trusting = trust and not stage.last
     small = stage.last and stage.rows.n_entries < COMPILED_ENTRIES
     aim = min(stage.tol, _SMALL_TOL) if small else stage.tol
     while (trusting or state.criterion > aim) and n_iter < max_iter:
@@ -141,29 +140,3 @@ def descend(stage, rotation, problem, max_iter, history, state=None):
             history.pairs = []
         rotation, state = turned, trial._replace(signs=signs)
     return Point(rotation, state, n_iter)
-
-
-def escape(rows, point, problem, noise):
-    """Turn by 45 degrees in planes that hold no minimum; None if there are none.
-
-    The curvature is negative at a saddle. It vanishes where the two sources have
-    opposite signs and undo each other: a mixture of two light tails that look like
-    a light and a heavy one.
-    """
-    state, rotation = point.state, point.rotation
-    half = half_curvatures(rows, rotation, problem.contrast, state)
-    curvature = np.triu(half + half.T, 1)
-    size = np.triu(np.abs(half) + np.abs(half.T), 1)
-    level = np.where(size > 4 * noise, np.maximum(_FLAT * size, -noise), -noise)
-    excess = curvature - level
-    if excess.min() >= 0:
-        return None
-    order = np.argsort(excess, axis=None, kind="stable")
-    turn, used = np.eye(len(rotation)), set()
-    for i, j in zip(*np.unravel_index(order, excess.shape), strict=True):
-        if excess[i, j] >= 0:
-            break
-        if i < j and not used & {i, j}:
-            used |= {i, j}
-            turn[np.ix_([i, j], [i, j])] = np.sqrt(0.5) * np.array([[1, 1], [-1, 1]])
-    return turn @ rotation

@@ -12,9 +12,13 @@ above:
     gain = TC(x|z) - KL(q(x|z) || chain) + sum_i KL(q(x_i|z) || a_i).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import linalg
 from scipy.special import expit
+
+from skident._math.resampling import fold_labels
 
 _MAX_NEWTON = 50
 # A Hessian is renewed once a step shrinks the decrement by less than this.
@@ -22,6 +26,22 @@ _SLOW = 0.2
 # Of the chain's regressions: 1e-3 nats of thousands of rows are far below their noise.
 _TOL = 1e-3
 _CLIP = 1e-6
+
+
+class Estimate(NamedTuple):
+    """A figure with its interval.
+
+    Attributes
+    ----------
+    value : float
+        The figure.
+    low, high : float
+        Ends of its interval.
+    """
+
+    value: float
+    low: float
+    high: float
 
 
 def independent_log_prob(bits, means):
@@ -45,6 +65,26 @@ def independent_log_prob(bits, means):
 def smoothed_means(bits):
     """Return column means with half a count added to either value."""
     return (bits.sum(0) + 0.5) / (len(bits) + 1.0)
+
+
+def split_halves(codes, rng):
+    """Split rows into halves that keep groups whole, if there are two groups.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_samples,)
+        Group of each row.
+    rng : Generator
+        Shuffles the groups.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), bool
+    """
+    codes = np.unique(codes, return_inverse=True)[1]
+    if codes.max() == 0:
+        codes = np.arange(len(codes))
+    return fold_labels(codes, 2, rng) == 0
 
 
 def chain_gain(bits, means, latents, halves):
@@ -187,13 +227,44 @@ def _factor_hessian(features, p):
     return linalg.cho_factor(hessian, check_finite=False)
 
 
-def residual_covariance(bits, means):
-    """Mean of (x_i - m_i)(x_j - m_j) over rows, shape (n_features, n_features)."""
+def calibrated_residuals(bits, means, latents):
+    """Residuals less what is a quadratic function of the latents.
+
+    A model fitted to few rows has means that are off by a smooth function of the
+    latents, d(z), and E[d_i(z) d_j(z)] would pass for a covariance of the residuals.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n_samples, n_features)
+        0 or 1.
+    means : ndarray of shape (n_samples, n_features)
+        Probability of 1 given the latents of that row.
+    latents : ndarray of shape (n_samples, n_components)
+        Latents; may have no columns.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+    """
     residuals = bits - means
-    return residuals.T @ residuals / len(bits)
+    upper = np.triu_indices(latents.shape[1])
+    squares = latents[:, upper[0]] * latents[:, upper[1]]
+    smooth = np.concatenate([np.ones((len(bits), 1)), latents, squares], axis=1)
+    if 2 * smooth.shape[1] > len(bits):
+        smooth = smooth[:, :1]
+    smooth = smooth / np.maximum(np.abs(smooth).max(axis=0), _CLIP)
+    # The ridge is for latents that are constant.
+    gram = smooth.T @ smooth + 1e-9 * len(bits) * np.eye(smooth.shape[1])
+    weights = linalg.solve(gram, smooth.T @ residuals, assume_a="pos")
+    return residuals - smooth @ weights
 
 
-def pair_statistic(bits, means):
+def residual_covariance(residuals):
+    """Mean of r_i r_j over rows, shape (n_features, n_features)."""
+    return residuals.T @ residuals / len(residuals)
+
+
+def pair_statistic(residuals, means):
     """Sum over pairs of the squared, standardised residual covariance.
 
     The score statistic of all couplings J_ij at J = 0 in the pairwise chain: of mean
@@ -201,8 +272,8 @@ def pair_statistic(bits, means):
 
     Parameters
     ----------
-    bits : ndarray of shape (n_samples, n_features)
-        0 or 1.
+    residuals : ndarray of shape (n_samples, n_features)
+        Data less ``means``, as they are or calibrated.
     means : ndarray of shape (n_samples, n_features)
         Probability of 1 given the latents of that row.
 
@@ -212,6 +283,6 @@ def pair_statistic(bits, means):
     """
     variance = means * (1.0 - means)
     expected = variance.T @ variance
-    squared = (residual_covariance(bits, means) * len(bits)) ** 2
-    upper = np.triu_indices(bits.shape[1], 1)
+    squared = (residual_covariance(residuals) * len(residuals)) ** 2
+    upper = np.triu_indices(residuals.shape[1], 1)
     return float((squared[upper] / np.maximum(expected[upper], 1e-12)).sum())

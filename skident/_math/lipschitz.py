@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+_ROUNDING = 8
+
 
 class BiLipschitz(NamedTuple):
     """How far a decoder is from an isometry, up to one scalar.
@@ -13,7 +15,7 @@ class BiLipschitz(NamedTuple):
     L : float
         The least L for which the decoder, its latents rescaled by ``scale``, is
         locally (1 + L)-bi-Lipschitz at the points given; 0 for a scaled isometry,
-        infinite where a Jacobian has dependent columns.
+        infinite where a Jacobian has dependent columns, to rounding.
     scale : float
         What latents are multiplied by first: the geometric mean of the two extremes.
     smallest, largest : float
@@ -30,13 +32,19 @@ class BiLipschitz(NamedTuple):
     bound: float
 
 
-def singular_extremes(jacobians):
-    """Return the smallest and largest singular values (n,) of (n, n_outputs, d)."""
+def singular_extremes(jacobians, dtype=None):
+    """Return the smallest and largest singular values (n,) of (n, n_outputs, d).
+
+    Those that rounding alone may give count as 0: below eight times its unit, times the
+    largest. That of ``dtype``, by default of the array, is meant.
+    """
     values = np.linalg.svd(jacobians, compute_uv=False)
     largest = values[:, 0]
     if jacobians.shape[1] < jacobians.shape[2]:  # some direction is lost
         return np.zeros_like(largest), largest
-    return values[:, -1], largest
+    dtype = jacobians.dtype if dtype is None else dtype
+    floor = _ROUNDING * np.finfo(dtype).eps * largest
+    return np.where(values[:, -1] > floor, values[:, -1], 0.0), largest
 
 
 def bi_lipschitz_constant(smallest, largest, quantile=0.0):

@@ -7,6 +7,7 @@ import numpy as np
 from skident._math import contrasts
 from skident._math.rows import (
     COMPILED_ENTRIES,
+    block_rows,
     lanes,
     pieces,
     row_blocks,
@@ -97,15 +98,22 @@ class Contrast(NamedTuple):
         slope = np.asarray(slope, dtype=Y.dtype)
         return self._of_light(Y, weights, slope, bend.sum(axis=0), value.sum(axis=0))
 
+    def bends(self, Y):
+        """Return the second derivative at every entry of a block of sources."""
+        bend = contrasts.second_derivative(self.name, Y)
+        if self.light.any():
+            bend[:, self.light] = contrasts.light_cube(Y[:, self.light])[2]
+        return bend
+
     def _compiled(self, Y):
         function, constant = contrasts.compiled(self.name)
         n, k = Y.shape
         side = lanes(k, n)
         slope = np.empty_like(Y)
-        bend, value = np.zeros((2, side * k), Y.dtype)
+        total = np.zeros((2, side * k), Y.dtype)
         wide = (n // side, side * k)
-        function(Y.reshape(wide), slope.reshape(wide), bend, value)
-        bend, value = (part.reshape(side, k).sum(axis=0) for part in (bend, value))
+        function(Y.reshape(wide), slope.reshape(wide), *total)
+        bend, value = total.reshape(2, side, k).sum(axis=1)
         return slope, bend, value + n * constant
 
     def _of_light(self, Y, weights, slope, bend, value):
@@ -141,8 +149,12 @@ def sources(rows, rotation, dtype, use):
             total = parts if total is None else add(total, parts)
         return total
 
+    if plain and rows.n_rows <= block_rows(rows.n_components):
+        found = (task(rows.source[0], 0),)
+    else:
+        found = pieces(rows.source, rows.run, task)
     total = None
-    for parts in pieces(rows.source, rows.run, task):
+    for parts in found:
         parts = [np.asarray(part, dtype=np.float64) for part in parts]
         total = parts if total is None else add(total, parts)
     return [part / rows.n_rows for part in total]
@@ -187,28 +199,76 @@ def moments(rows, rotation, contrast, signs=None, dtype=np.float64):
 
 
 def half_curvatures(rows, rotation, contrast, state):
-    """Return what source i adds to the curvature of the loss in the plane of i and j.
+    """Return how two sources depend on each other by the bend of the contrast.
 
-    ``s_i (E[G''(y_i) y_j^2] - E[G'(y_i) y_i])``; plus its transpose it is the second
-    derivative by the angle, at a stationary point. ``state`` are the moments there.
+    Parameters
+    ----------
+    rows : Rows
+        White rows.
+    rotation : ndarray of shape (n_components, n_components)
+        Orthogonal, at a stationary point.
+    contrast : Contrast
+        Which.
+    state : Moments
+        At that point.
+
+    Returns
+    -------
+    half : ndarray of shape (n_components, n_components)
+        What source i adds to the curvature of the loss in the plane of i and j,
+        ``s_i (E[G''(y_i) y_j^2] - E[G'(y_i) y_i])``; plus its transpose it is the
+        second derivative by the angle.
+    dependence : ndarray of shape (n_components, n_components)
+        Square of the correlation of ``G''(y_i)`` and ``y_j^2``; 0 where one of them
+        hardly varies, by a tenth of its root mean square.
     """
-    light = contrast.light
 
     def use(Y, weights):
-        bend = contrasts.second_derivative(contrast.name, Y)
-        if light.any():
-            bend[:, light] = contrasts.light_cube(Y[:, light])[2]
-        return ((bend if weights is None else bend * weights).T @ (Y * Y),)
+        bend = contrast.bends(Y)
+        square = np.multiply(Y, Y, out=Y)
+        share = bend if weights is None else bend * weights
+        part = square if weights is None else square * weights
+        fourth = np.einsum("ij,ij->j", part, square)
+        return share.T @ square, np.einsum("ij,ij->j", share, bend), fourth
 
-    (mixed,) = sources(rows, rotation, rows.dtype, use)
-    return state.signs[:, None] * (mixed - np.diag(state.slopes)[:, None])
+    mixed, bends, fourth = sources(rows, rotation, np.float32, use)
+    half = state.signs[:, None] * (mixed - state.slopes.diagonal()[:, None])
+    mean = state.curvatures[:, None]
+    bent, spread = bends - state.curvatures**2, fourth - 1.0
+    # What is left of a source of two values is the error of its direction.
+    bent[bent <= 0.01 * bends] = spread[spread <= 0.01 * fourth] = np.inf
+    return half, (mixed - mean) ** 2 / (bent[:, None] * spread)
 
 
-def fourth_moments(rows):
-    """Return E[|z|^2 z z'] of white rows z (Cardoso 1989)."""
+def tilted_covariance(rows, tilt):
+    """Return E[t(z) z z'] of white rows z.
+
+    Parameters
+    ----------
+    rows : Rows
+        White rows.
+    tilt : callable
+        t: an array of shape (n_rows, n_components) to one of shape (n_rows,).
+
+    Returns
+    -------
+    ndarray of shape (n_components, n_components)
+    """
 
     def use(Z, weights):
-        square = np.einsum("ij,ij->i", Z, Z)[:, None]
-        return ((Z * (square if weights is None else square * weights)).T @ Z,)
+        share = tilt(Z)[:, None]
+        return ((Z * (share if weights is None else share * weights)).T @ Z,)
 
     return sources(rows, np.eye(rows.n_components), np.float64, use)[0]
+
+
+def skewness(rows, rotation):
+    """Return E[y^3] of every source."""
+
+    def use(Y, weights):
+        square = Y * Y
+        return (
+            np.einsum("ij,ij->j", square if weights is None else square * weights, Y),
+        )
+
+    return sources(rows, rotation, np.float64, use)[0]

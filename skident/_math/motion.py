@@ -12,6 +12,8 @@ rows of an orthogonal matrix, and :math:`\mu_Y` ends in zeros where :math:`p > q
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 EPS = np.finfo(np.float64).eps
 
@@ -29,8 +31,6 @@ class Motion(NamedTuple):
         Mean of the source.
     target_mean : ndarray of shape (n_target,)
         Mean of the target, zero in padded columns.
-    reflection : bool
-        Whether the map between equal widths turns space inside out (determinant < 0).
     unique : bool
         Whether no other map of the group does equally well.
     """
@@ -39,8 +39,12 @@ class Motion(NamedTuple):
     scale: float
     source_mean: np.ndarray
     target_mean: np.ndarray
-    reflection: bool
     unique: bool
+
+    @property
+    def reflection(self):
+        """Whether a map between equal widths turns space inside out, in O(n^3)."""
+        return determinant_is_negative(self.rotation)
 
     def apply(self, X):
         """Return the mapped rows."""
@@ -209,8 +213,14 @@ def pad_columns(array, width):
 
 def determinant_is_negative(matrix):
     """Return whether a matrix is square and has a negative determinant."""
-    square = matrix.shape[0] == matrix.shape[1]
-    return bool(square and np.linalg.slogdet(matrix)[0] < 0)
+    if matrix.shape[0] != matrix.shape[1]:
+        return False
+    entries = matrix != 0
+    if not (entries.sum(axis=0) == 1).all() or not (entries.sum(axis=1) == 1).all():
+        return bool(np.linalg.slogdet(matrix)[0] < 0)
+    # A permutation of n with c cycles is n - c exchanges.
+    cycles = csgraph.connected_components(sparse.csr_array(entries), directed=False)[0]
+    return bool((len(matrix) - cycles + np.count_nonzero(matrix < 0)) % 2)
 
 
 def exponent(unit):

@@ -14,6 +14,8 @@ from skident._math.motion import EPS, Sums, powers_of_two
 BLOCK_ENTRIES = 2**21
 # float32 arrays with more entries are scored in float32, all else in float64.
 LARGE = 2**24
+# Sizes between which squares are kept well within floats, float32 ones too.
+_PLAIN = 1e-9, 1e9
 _CHUNKS = 8
 
 
@@ -85,7 +87,7 @@ def open_rows(array):
     for rows in blocks(n, width):
         block = array[rows]
         largest = max(largest, float(block.max()), -float(block.min()))
-    extreme = largest > 0.0 and not 1e-15 < largest < 1e15
+    extreme = largest > 0.0 and not _PLAIN[0] < largest < _PLAIN[1]
     unit = float(powers_of_two(largest)) if extreme else 1.0
     origin = np.asarray(array[0], dtype=np.float64) / unit
     total = np.zeros(width)
@@ -94,11 +96,28 @@ def open_rows(array):
         block /= unit
         block -= origin
         total += block.sum(axis=0)
-    single = array.dtype == np.float32 and array.size >= LARGE and not extreme
+    single = array.dtype == np.float32 and array.size >= LARGE
     dtype = np.float32 if single else np.float64
     # Rounded to the type of computation, so that every pass takes off the same.
     centre = (origin + total / n).astype(dtype).astype(np.float64)
     return Rows(array, centre, unit, dtype)
+
+
+def in_larger_unit(X, Y):
+    """Return both units in terms of the larger, as powers of two; 0 if beyond floats.
+
+    Parameters
+    ----------
+    X, Y : Rows
+        Two sides, each in a unit of its own.
+
+    Returns
+    -------
+    tuple of float
+        (1.0, 1.0) for equal units.
+    """
+    larger = max(X.unit, Y.unit)
+    return X.unit / larger, Y.unit / larger
 
 
 class Moments(NamedTuple):

@@ -141,6 +141,8 @@ def rigid_map(X, Y, *, weights=None, allow_reflection=True, scaling=False):
     )
     if not scaling:
         return motion
+    if motion.scale == 0.0:  # nothing in common: a factor of 0 would collapse the rows
+        return motion._replace(scale=1.0)
     power = exponent(pair.unit_y) - exponent(pair.unit_x)
     scale = in_units(np.float64(motion.scale), power)
     return motion._replace(scale=float(scale))
@@ -152,6 +154,7 @@ def rigid_from_sums(sums):
 
 
 def _rigid(sums, rows, *, allow_reflection, scaling):
+    """Return the map in the units of the sums; with scaling, 0 if it is rounding."""
     p, q = sums.xy.shape
     proper = not allow_reflection or p != q
     if rows is None:
@@ -159,13 +162,13 @@ def _rigid(sums, rows, *, allow_reflection, scaling):
         R, strengths, unique = orthogonal_factor(cross, min(p, q), sums.noise, proper)
     else:
         R, strengths, unique = _factor_in_span(*rows, min(p, q), sums.noise, proper)
-    size = sums.square_x.sum()
-    # A scale of zero (nothing in common) would collapse the rows: then it stays 1.
-    scale = float(strengths.sum() / size) if scaling and size > 0 else 1.0
-    scale = scale if scale > 0 else 1.0
+    scale = 1.0
+    if scaling:
+        common = strengths.sum()
+        real = common > min(p, q) * sums.noise
+        scale = float(common / sums.square_x.sum()) if real else 0.0
     target_mean = np.pad(sums.mean_y, (0, R.shape[1] - q))
-    reflection = p == q and determinant_is_negative(R)
-    return Motion(R, scale, sums.mean_x, target_mean, reflection, unique)
+    return Motion(R, scale, sums.mean_x, target_mean, unique)
 
 
 def error_gain(sums):
@@ -183,7 +186,14 @@ CRITERIA = {"error": error_gain, "correlation": correlation_gain}
 
 
 def permutation_map(
-    X, Y, *, weights=None, signed=True, criterion="error", assignment="auto"
+    X,
+    Y,
+    *,
+    weights=None,
+    signed=True,
+    criterion="error",
+    assignment="auto",
+    check=True,
 ):
     r"""Match columns one to one after centring.
 
@@ -206,6 +216,9 @@ def permutation_map(
         What is made best.
     assignment : {"auto", "optimal", "greedy"}
         See :mod:`skident._math.assignment`.
+    check : bool
+        Whether to look for others that do as well, which takes as long again; if not,
+        the map counts as unique.
 
     Returns
     -------
@@ -217,31 +230,49 @@ def permutation_map(
         X, Y = (Z / powers_of_two(np.abs(Z).max(axis=0)) for Z in (pair.X, pair.Y))
         pair = pair._replace(X=X, Y=Y)
     return permutation_from_sums(
-        pair.sums(), signed=signed, criterion=criterion, assignment=assignment
+        pair.sums(),
+        signed=signed,
+        criterion=criterion,
+        assignment=assignment,
+        check=check,
     )
 
 
-def permutation_from_sums(sums, *, signed=True, criterion="error", assignment="auto"):
+def permutation_from_sums(
+    sums, *, signed=True, criterion="error", assignment="auto", check=True
+):
     """Return :func:`permutation_map` from centred sums."""
-    p, q = sums.xy.shape
-    width = max(p, q)
-    assignment = matching.choose_assignment(assignment, width)
-    gain = np.zeros((width, width))
-    gain[:p, :q] = CRITERIA[criterion](sums)
-    worth = np.abs(gain) if signed else gain
-    noise = 8 * EPS * width * max(np.abs(gain).max(), np.finfo(float).tiny)
-    columns = matching.assign(worth + noise * np.eye(width), assignment)
-    rows = np.arange(width)
-    signs = np.where(gain[rows, columns] < 0, -1.0, 1.0) if signed else np.ones(width)
-    P = np.zeros((width, width))
-    P[rows, columns] = signs
-    target_mean = np.pad(sums.mean_y, (0, width - q))
-    reflection = p == q and determinant_is_negative(P)
-    unique = matching.is_unique(worth, columns, (p, q), noise, assignment)
-    if signed:
-        used = (rows < p) & (columns < q)
-        unique = unique and bool(np.all(worth[rows, columns][used] > noise))
-    return Motion(P[:p], 1.0, sums.mean_x, target_mean, reflection, unique)
+    gain = CRITERIA[criterion](sums)
+    p, q = gain.shape
+    # Each column of the narrower side takes one of the wider.
+    gain = gain.T if p > q else gain
+    assignment = matching.choose_assignment(assignment, len(gain))
+    worth = np.abs(gain) if signed else gain.copy()
+    noise = 8 * EPS * max(p, q) * matching.size(worth)
+    rows = np.arange(len(worth))
+    worth[rows, rows] += noise  # of several that are as good, the one in place
+    match = matching.assign(worth, assignment)
+    taken, unique = gain[rows, match], True
+    if check:
+        worth[rows, rows] -= noise
+        unique = matching.is_unique(worth, match, noise, assignment)
+        unique = unique and not (signed and np.any(np.abs(taken) <= noise))
+    signs = np.where(taken < 0, -1.0, 1.0) if signed else np.ones(len(match))
+    P = np.zeros((p, max(p, q)))
+    if p > q:
+        P[match, rows] = signs
+        _keep_in_place(P, match, q)
+    else:
+        P[rows, match] = signs
+    target_mean = np.pad(sums.mean_y, (0, P.shape[1] - q))
+    return Motion(P, 1.0, sums.mean_x, target_mean, unique)
+
+
+def _keep_in_place(P, match, q):
+    """Send what no target column takes to the padded ones, in place where it may."""
+    spare = np.setdiff1d(np.arange(len(P)), match)
+    padded = np.append(np.sort(match[match >= q]), spare[spare >= q])
+    P[spare, padded] = 1.0
 
 
 class Group(NamedTuple):
@@ -252,19 +283,25 @@ class Group(NamedTuple):
     from_rows : callable
         ``(X, Y, *, weights=None, **options)`` to the best :class:`Motion`.
     from_sums : callable
-        The same from :class:`skident._math.motion.Sums`, without options.
+        The same from :class:`skident._math.motion.Sums`.
     orthogonal : bool
         Whether maps keep distances, so that the best map back is the inverse and has
         the same error.
+    unchecked : dict
+        Options that leave out the search for other maps that do as well, where that
+        takes time.
     """
 
     from_rows: Callable
     from_sums: Callable
     orthogonal: bool
+    unchecked: dict
 
 
 TRANSFORMATIONS = {
-    "permutation": Group(permutation_map, permutation_from_sums, True),
-    "rigid": Group(rigid_map, rigid_from_sums, True),
-    "linear": Group(linear_map, linear_from_sums, False),
+    "permutation": Group(
+        permutation_map, permutation_from_sums, True, {"check": False}
+    ),
+    "rigid": Group(rigid_map, rigid_from_sums, True, {}),
+    "linear": Group(linear_map, linear_from_sums, False, {}),
 }

@@ -115,6 +115,49 @@ def percentile_interval(draws, confidence_level):
     return np.moveaxis(np.quantile(draws, [tail, 1.0 - tail], axis=0), 0, -1)
 
 
+def join_folds(labels, codes, rng):
+    """Join folds until most rows can change places with those of other groups.
+
+    Of halving the number of folds, again and again, that which leaves most rows that
+    can: outside the fold that leaves fewest.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Fold of each row, 0 to the number of folds - 1.
+    codes : ndarray of int of shape (n_samples,)
+        Groups, none in more than one fold.
+    rng : Generator
+        Decides which folds are joined.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+        Joined fold of each row; ``labels`` where nothing is gained.
+    """
+    best, most = labels, -1
+    joined, n_folds = labels, int(labels.max()) + 1
+    while True:
+        movable = _movable(joined, codes)
+        kept = movable.sum() - movable.max()
+        if kept > most:
+            best, most = joined, kept
+        if n_folds <= 2:
+            return best
+        n_folds = -(-n_folds // 2)
+        joined = fold_labels(labels, n_folds, rng)
+
+
+def _movable(labels, codes):
+    """Return how many rows of each label :func:`paired_shuffle` moves to others."""
+    n_codes = int(codes.max()) + 1
+    pairs, counts = np.unique(labels * n_codes + codes, return_counts=True)
+    sizes = np.bincount(labels)
+    largest = np.zeros(len(sizes), dtype=np.intp)
+    np.maximum.at(largest, pairs // n_codes, counts)
+    return sizes - np.maximum(2 * largest - sizes, sizes % 2)
+
+
 def paired_shuffle(labels, rng, codes=None):
     """Return a permutation of the rows that swaps pairs within each label.
 
@@ -137,6 +180,13 @@ def paired_shuffle(labels, rng, codes=None):
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         rows = rows[np.argsort(places[rows])]
+        if len(rows) % 2:
+            # The odd row is of the largest group: others then find more partners.
+            inverse, counts = np.unique(
+                codes[rows], return_inverse=True, return_counts=True
+            )[1:]
+            of_largest = np.flatnonzero(counts[inverse] == counts.max())
+            rows = np.delete(rows, of_largest[-1])
         half = len(rows) // 2
         first, second = rows[:half], rows[half : 2 * half]
         permutation[first], permutation[second] = second, first

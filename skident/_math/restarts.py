@@ -52,7 +52,8 @@ def solve_often(whitened, rngs, run=map, **options):
     """Solve from the start of the data and from random ones, and keep the best.
 
     A later start replaces an earlier one only if its objective is larger by 1e-6
-    relative, so that starts that agree leave the answer alone.
+    relative, so that starts that agree leave the answer alone; one with coupled sources
+    never replaces one without.
 
     Parameters
     ----------
@@ -73,7 +74,8 @@ def solve_often(whitened, rngs, run=map, **options):
     """
     best, halves = solve(whitened, **options), []
     for trial, pair in run(functools.partial(restart, whitened, **options), rngs):
-        if trial.objective > best.objective * (1 + _SAME):
+        enough = not best.coupled, best.objective * (1 + _SAME)
+        if (not trial.coupled, trial.objective) > enough:
             best = trial
         halves.append(pair)
     return best, halves

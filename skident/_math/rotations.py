@@ -3,12 +3,28 @@
 import numpy as np
 from scipy import linalg
 
-from skident._math.moments import fourth_moments
+from skident._math.moments import tilted_covariance
 
 
-def fourth_order_start(rows):
-    """Return the eigenvectors of E[|z|^2 z z'] as a start (Cardoso 1989)."""
-    return np.linalg.eigh(fourth_moments(rows))[1].T[::-1].copy()
+def fourth_order_start(rows, form=None):
+    """Return the eigenvectors of E[(z'Mz) z z'] - M - M' as a start (Cardoso 1989).
+
+    They are the sources, if these are independent, with their kurtosis times parts of
+    M as eigenvalues. Default M = 1: sources of one kurtosis have equal eigenvalues
+    then, but not with others.
+    """
+    if form is None:
+        moment = tilted_covariance(rows, lambda Z: np.einsum("ij,ij->i", Z, Z))
+    else:
+        moment = tilted_covariance(rows, lambda Z: np.einsum("ij,ij->i", Z @ form, Z))
+        moment -= form + form.T
+    return np.linalg.eigh(moment)[1].T[::-1].copy()
+
+
+def third_order_start(rows, direction):
+    """Return the eigenvectors of E[(u'z) z z'], the sources by their skewness."""
+    moment = tilted_covariance(rows, lambda Z: Z @ direction)
+    return np.linalg.eigh(moment)[1].T[::-1].copy()
 
 
 def far_rows_start(rows):
@@ -25,13 +41,31 @@ def far_rows_start(rows):
     mean = np.average(square, weights=share)
     spread = np.sqrt(np.average((square - mean) ** 2, weights=share))
     for level in (mean + 2 * spread, mean, -1.0):
-        chosen = np.flatnonzero((square > level) & (share > 0))
+        chosen = np.flatnonzero(square > level)
         if len(chosen) >= Z.shape[1]:
             break
     chosen = chosen[np.argsort(-square[chosen], kind="stable")][: 8 * Z.shape[1]]
     far = Z[chosen[np.lexsort((*Z[chosen].T, -square[chosen]))]]
     Q = linalg.qr(far.T.astype(np.float64), mode="economic", pivoting=True)[0]
     return Q.T if Q.shape[1] == Z.shape[1] else np.eye(Z.shape[1])
+
+
+def apart_rows_start(rows):
+    """Return directions of rows far from the mean and from each other, as a start.
+
+    For rows so few that single ones decide: the farthest first, each time the one
+    farthest from the span of those taken, and of equals (to 1e-6) the first by its
+    coordinates, so that rounding, repeats and the order of the rows do not count.
+    """
+    Z = rows.source[0].astype(np.float64)
+    rest = Z[np.unique(np.round(Z, 6), axis=0, return_index=True)[1]]
+    axes = []
+    for _ in range(Z.shape[1]):
+        distance = np.einsum("ij,ij->i", rest, rest)
+        chosen = rest[np.argmax(distance >= (1 - 1e-6) * distance.max())]
+        axes.append(chosen / np.linalg.norm(chosen))
+        rest = rest - np.outer(rest @ axes[-1], axes[-1])
+    return polar(np.array(axes))
 
 
 def random_rotation(rng, k):

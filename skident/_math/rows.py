@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skident._math.blocks import LazyBlocks
+
 # Numbers in what is worked on at once (the cache of a core) and in a thread's task.
 BLOCK_ENTRIES = 2**16
 _TASK_ENTRIES = 2**19
@@ -17,6 +19,9 @@ _TASK_ENTRIES = 2**19
 LARGE_ENTRIES = 2**18
 # Below it numpy is quick enough, and compiled kernels need not be loaded.
 COMPILED_ENTRIES = 2**13
+# Rows that are looked at together for their weights, and numbers that are gathered.
+_CUT_ROWS = 2**16
+_GATHERED_ENTRIES = 2**22
 # Numbers in a row of the kernels, which lay short rows side by side.
 _LANE = 64
 
@@ -77,6 +82,13 @@ class Rows(NamedTuple):
             return self.n_rows
         return self.weights.sum() ** 2 / (self.weights @ self.weights)
 
+    @property
+    def n_repeats(self):
+        """Return the number of rows that weights are the repeats of."""
+        if self.weights is None:
+            return self.n_rows
+        return self.weights.sum() / self.weights.min()
+
     def take(self, chosen):
         """Return some rows of one stored array."""
         weights = None if self.weights is None else self.weights[chosen]
@@ -124,6 +136,42 @@ def pieces(source, run, task):
         cut = [block[start : start + size] for start in starts]
         yield from run(task, cut, (offset + start for start in starts))
         offset += block.shape[0]
+
+
+def counted(source, weights):
+    """Leave out rows of weight 0.
+
+    Parameters
+    ----------
+    source : sequence of ndarray of shape (n_block_rows, n_features)
+        The blocks.
+    weights : ndarray of shape (n_rows,)
+        Not negative.
+
+    Returns
+    -------
+    source : sequence of ndarray
+        Few rows in one array, many in blocks that are cut anew in every pass.
+    weights : ndarray
+        The positive ones.
+    """
+    if weights.all():
+        return source, weights
+    chosen, offset = [], 0
+    for k, block in enumerate(source):
+        # Blocks may be costly to fetch, so that only a single one is cut.
+        size = _CUT_ROWS if len(source) == 1 else max(1, block.shape[0])
+        for start in range(0, block.shape[0], size):
+            stop = min(start + size, block.shape[0])
+            places = start + np.flatnonzero(weights[offset + start : offset + stop])
+            if places.size:
+                chosen.append((k, places))
+        offset += block.shape[0]
+    blocks = LazyBlocks(len(chosen), lambda n: source[chosen[n][0]][chosen[n][1]])
+    weights = weights[weights > 0]
+    if len(weights) * source[0].shape[1] <= _GATHERED_ENTRIES:
+        blocks = (np.concatenate(list(blocks)),)
+    return blocks, weights
 
 
 def standardised(piece, mean, inverse, out):
@@ -192,4 +240,34 @@ def sample(rows, size, dtype=None):
             pass
         offset, done = offset + block.shape[0], stop
     weights = None if rows.weights is None else rows.weights[chosen]
+    return white_rows(Z, weights, rows.run)
+
+
+def whitened_again(rows):
+    """Make a sample white by itself, in place and without turning its axes.
+
+    Weak sources have a contrast so near to a Gaussian's that the variances of a sample,
+    which are off by the root of its size, would be what they are chosen by. A sample
+    whose variances are off by more than a factor 2, by heavy tails or what rarely
+    varies, is left as it is.
+    """
+    Z, weights = rows.source[0], rows.weights
+    total, square = np.zeros(Z.shape[1]), np.zeros((Z.shape[1],) * 2)
+    for cut in row_blocks(Z):
+        block = Z[cut]
+        share = np.ones(len(block)) if weights is None else weights[cut]
+        share = share.astype(Z.dtype)
+        total += share @ block
+        square += block.T @ (block if weights is None else share[:, None] * block)
+    count = len(Z) if weights is None else weights.sum()
+    mean = total / count
+    values, axes = np.linalg.eigh(square / count - np.outer(mean, mean))
+    if values[0] < 0.5 or values[-1] > 2.0:
+        return rows
+    matrix = ((axes / np.sqrt(values)) @ axes.T).astype(Z.dtype)
+    shift = (mean @ matrix).astype(Z.dtype)
+    for cut in row_blocks(Z):
+        Z[cut] = Z[cut] @ matrix - shift
+    if weights is not None:
+        weights = weights * (len(Z) / count)
     return white_rows(Z, weights, rows.run)

@@ -16,6 +16,7 @@ from skident._math.rows import (
     LARGE_ENTRIES,
     Rows,
     centred_product,
+    counted,
     lanes,
     pieces,
     row_blocks,
@@ -77,7 +78,7 @@ def column_ranges(source, n_features, weights=None, run=map):
     n_features : int
         Number of columns.
     weights : ndarray of shape (n_rows,), optional
-        Rows of weight 0 do not count.
+        Positive.
     run : callable
         ``map`` or one in parallel threads.
 
@@ -87,41 +88,32 @@ def column_ranges(source, n_features, weights=None, run=map):
         ``reach`` is 1 for a constant column.
     constant : ndarray of bool of shape (n_features,)
     """
-    first = 0 if weights is None else np.argmax(weights > 0)
-    origin = np.array(_row(source, first), dtype=np.float64)
+    origin = np.array(next(iter(source))[0], dtype=np.float64)
 
     def task(piece, start):
-        if weights is None:
-            return _stats(piece, origin)
-        share = weights[start : start + piece.shape[0]]
-        if not share.any():
-            return np.zeros(n_features), origin, origin
-        kept = piece[share > 0]
-        total = share[share > 0] @ (kept - origin)
-        return total, kept.min(axis=0), kept.max(axis=0)
+        # Numbers whose sum overflows are named afterwards, by their range.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if weights is None:
+                return _stats(piece, origin)
+            total = weights[start : start + piece.shape[0]] @ (piece - origin)
+            return total, piece.min(axis=0), piece.max(axis=0)
 
     total, low, high = np.zeros(n_features), origin, origin
     for part, least, most in pieces(source, run, task):
-        total += part
+        with np.errstate(over="ignore", invalid="ignore"):
+            total += part
         low, high = np.minimum(low, least), np.maximum(high, most)
     count = _count(source) if weights is None else weights.sum()
-    mean = origin + total / count
-    constant = high - low <= 8 * _EPS * np.maximum(np.abs(low), np.abs(high))
-    mean[constant] = origin[constant]
-    reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = origin + total / count
+        constant = high - low <= 8 * _EPS * np.maximum(np.abs(low), np.abs(high))
+        mean[constant] = origin[constant]
+        reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
     return mean, reach, constant
 
 
 def _count(source):
     return sum(block.shape[0] for block in source)
-
-
-def _row(source, index):
-    for block in source:
-        if index < block.shape[0]:
-            return block[index]
-        index -= block.shape[0]
-    raise IndexError(index)
 
 
 def _stats(piece, origin):
@@ -238,31 +230,53 @@ def probable_dimension(variances, n_rows):
     Minka, "Automatic choice of dimensionality for PCA", NIPS 2000, equation 30.
     """
     rank = len(variances)
+    if rank < 3:
+        return 1
     scaled = variances / variances[0]
-    evidence = [_log_evidence(scaled, k, n_rows) for k in range(1, rank)]
-    return int(np.argmax(evidence)) + 1 if evidence else 1
+    return int(np.argmax(_log_evidence(scaled, n_rows))) + 1
 
 
-def _log_evidence(variances, k, n_rows):
-    """Return the log evidence of ``k`` directions, up to a constant."""
+def _log_evidence(variances, n_rows):
+    """Return the log evidence of 1, ..., ``rank - 1`` directions, up to a constant."""
     rank = len(variances)
-    place = np.arange(1, k + 1)
-    half = 0.5 * (rank - place + 1)
-    volume = np.sum(special.gammaln(half) - half * np.log(np.pi)) - k * np.log(2.0)
-    noise = variances[k:].mean()
-    spectrum = np.r_[variances[:k], np.full(rank - k, noise)]
-    i, j = np.triu_indices(k, 1, rank)
-    gaps = (variances[i] - variances[j]) * (1.0 / spectrum[j] - 1.0 / spectrum[i])
-    curvature = np.sum(np.log(np.maximum(gaps, _EPS)) + np.log(n_rows))
+    k = np.arange(1, rank)
+    half = 0.5 * (rank - k + 1)
+    volume = np.cumsum(special.gammaln(half) - half * np.log(np.pi)) - k * np.log(2.0)
+    noise = np.cumsum(variances[::-1])[::-1][1:] / (rank - k)
     free = rank * k - k * (k + 1) / 2
     return (
         volume
-        - 0.5 * n_rows * np.sum(np.log(variances[:k]))
+        - 0.5 * n_rows * np.cumsum(np.log(variances[:-1]))
         - 0.5 * n_rows * (rank - k) * np.log(noise)
         + 0.5 * (free + k) * np.log(2 * np.pi)
-        - 0.5 * curvature
+        - 0.5 * (_log_gaps(variances, noise) + free * np.log(n_rows))
         - 0.5 * k * np.log(n_rows)
     )
+
+
+def _log_gaps(variances, noise):
+    r"""Return for every k the sum of ln of the curvatures of the evidence.
+
+    .. math:: \sum_{i < k} \sum_{j > i} \ln (v_i - v_j)(1 / u_j - 1 / u_i),
+
+    :math:`u_j = v_j` for :math:`j < k`, and the noise beyond. Summed row by row, what
+    is added by each i to all k at once, so that the time grows as the square of the
+    rank.
+    """
+    rank = len(variances)
+    inside, across = np.zeros((2, rank))
+    for i in range(rank - 1):
+        rest = variances[i + 1 :]
+        gap = variances[i] - rest
+        bend = 1.0 / rest - 1.0 / variances[i]
+        inside[i + 1 :] += np.log(np.maximum(gap * bend, _EPS))
+        apart = gap > 0
+        log = np.log(np.where(apart, gap, _EPS))
+        bend = 1.0 / noise[i:] - 1.0 / variances[i]
+        number = np.cumsum(apart[::-1])[::-1]
+        across[i + 1 :] += np.cumsum(log[::-1])[::-1]
+        across[i + 1 :] += number * np.log(np.maximum(bend, _EPS))
+    return np.cumsum(inside)[:-1] + across[1:]
 
 
 def whiten(
@@ -290,7 +304,8 @@ def whiten(
         ``rank_tol`` times the largest are cut; default 1e-6. "eigh" resolves no less
         than the root of ``n_features`` times the float64 precision.
     weights : ndarray of shape (n_samples,), optional
-        Not negative; repeats of rows.
+        Not negative; repeats of rows, but for "mle", which takes Kish's effective
+        number of rows.
     run : callable
         ``map`` or one in parallel threads.
 
@@ -305,27 +320,24 @@ def whiten(
     """
     rank_tol = RANK_TOL if rank_tol is None else rank_tol
     source = (X,) if hasattr(X, "ndim") else X
+    if weights is not None:
+        source, weights = counted(source, weights)
+        weights = weights * (len(weights) / weights.sum())
     n_rows, n_features = _count(source), source[0].shape[1]
     mean, reach, constant = column_ranges(source, n_features, weights, run)
     _check_ranges(mean, reach, constant)
     kept = ~constant
     inverse = np.where(kept, 1.0 / reach, 0.0)
-    total = n_rows
-    if weights is not None:
-        total = weights.sum()
-        n_rows_counted = np.count_nonzero(weights)
-        weights = weights * (n_rows / total)
-    else:
-        n_rows_counted = n_rows
-    rows = Rows(source, n_rows, mean, inverse, np.eye(n_features), weights, run=run)
-    if _choose_solver(solver, (n_rows_counted, n_features), rank_tol) == "svd":
+    unknown = np.empty((0, n_features))
+    rows = Rows(source, n_rows, mean, inverse, unknown, weights, run=run)
+    if _choose_solver(solver, (n_rows, n_features), rank_tol) == "svd":
         deviation, singular, axes = _standard_axes_svd(rows, kept)
         floor = n_features * _EPS
     else:
         deviation, singular, axes = _standard_axes_eigh(rows, kept)
         floor = np.sqrt(n_features * _EPS)
     rank = int(np.sum(singular > max(rank_tol, floor) * singular[0]))
-    spectrum = _Spectrum(kept, deviation, singular[:rank], axes[:, :rank], total)
+    spectrum = _Spectrum(kept, deviation, singular[:rank], axes[:, :rank])
     return _principal(rows, n_components, spectrum)
 
 
@@ -336,7 +348,6 @@ class _Spectrum(NamedTuple):
     deviation: np.ndarray
     singular: np.ndarray
     axes: np.ndarray
-    n_rows: float
 
 
 def _check_ranges(mean, reach, constant):
@@ -356,14 +367,17 @@ def _check_ranges(mean, reach, constant):
 
 def _principal(rows, n_components, spectrum):
     """Turn white coordinates of scaled columns to principal axes of the input."""
-    kept, deviation, singular, axes, n_rows = spectrum
+    kept, deviation, singular, axes = spectrum
     reach = 1.0 / rows.inverse[kept]
     scale = deviation * reach
     unit = scale.max()
     P, sigma, Qt = np.linalg.svd(
         (scale / unit)[:, None] * axes * singular, full_matrices=False
     )
-    k = count_components(n_components, sigma**2, n_rows)
+    # Signs that do not depend on rounding, as an order of the rows changes it.
+    flip = np.where(P.max(axis=0) < -P.min(axis=0), -1.0, 1.0)
+    P, Qt = P * flip, Qt * flip[:, None]
+    k = count_components(n_components, sigma**2, rows.n_effective)
     matrix = np.zeros((k, rows.mean.size))
     dewhitening = np.zeros((rows.mean.size, k))
     directions = np.zeros((rows.mean.size, len(sigma)))

@@ -49,14 +49,16 @@ class HeldNet:
     @property
     def net_(self):
         """The skorch net with the fitted weights, on the device of ``device``."""
-        net = self.__dict__.get("_net")
-        if net is None:
+        # in a place of its own, as what is fitted may not change by being used
+        built = self.__dict__.setdefault("_built", {})
+        if "net" not in built:
             unused = Schedule(1e-3, 0.0, 1, 1)  # it will not be trained
+            device = usable_device(self.device)
             with seeded(0):
-                net = self._new_net(unused, usable_device(self.device))
+                net = self._new_net(unused, device)
             self._load_weights(net)
-            self._net = net
-        return net
+            built["net"] = net
+        return built["net"]
 
     def _train(
         self,
@@ -69,7 +71,7 @@ class HeldNet:
         schedule=None,
         resume=False,
     ):
-        """Train a net and keep it.
+        """Train a net and keep its numbers; the net itself is let go.
 
         Parameters
         ----------
@@ -97,11 +99,12 @@ class HeldNet:
             raised once the estimator is complete.
         """
         schedule = schedule or self._schedule(rows.shape[0])
+        device = resolve_device(self.device)
         if not isinstance(rows, MappedRows):
-            rows = to_rows(rows, self.device)
+            rows = to_rows(rows, device)
         with seeded(seed):
             rows, held_out = hold_out(rows, held_fraction)
-            net = self._new_net(schedule, resolve_device(self.device))
+            net = self._new_net(schedule, device)
             if resume:
                 self._load_weights(net)
                 load_optimizer(net, self.optimizer_state_)
@@ -123,9 +126,11 @@ class HeldNet:
         return rows, held_out, outcome
 
     def _keep(self, net, earlier):
-        """Store weights and history of a trained net, and the optimiser's state."""
-        net.module_.eval()
-        self._net = net
+        """Store weights and history of a trained net, and the optimiser's state.
+
+        All as arrays, so that after training a card holds nothing.
+        """
+        self._built = {}
         later = history_arrays(net)
         self.history_ = {
             name: np.concatenate([earlier.get(name, []), later.get(name, [])])
@@ -171,7 +176,7 @@ class HeldNet:
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        state.pop("_net", None)
+        state.pop("_built", None)
         state["_skident_format"] = self._FORMAT
         return state
 

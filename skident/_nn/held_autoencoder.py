@@ -89,6 +89,7 @@ class HeldAutoencoder(HeldNet):
             ),
             patience=self.n_iter_no_change if self.early_stopping else None,
             max_grad_norm=self.max_grad_norm,
+            precision=self.precision,
         )
 
     def _new_net(self, schedule, device):

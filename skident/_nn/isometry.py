@@ -1,7 +1,7 @@
 """How far a decoder is from a scaled isometry, as a penalty for training."""
 
 import torch
-from torch.autograd import forward_ad
+from torch.autograd import grad
 
 # How far beyond a pair of latents their mixtures reach, in units of their distance.
 _BEYOND = 0.2
@@ -39,14 +39,13 @@ def relative_distortion(decode, z, v):
 
     .. math:: d \, \frac{E[v^T (J^T J)^2 v]}{E[v^T J^T J v]^2} - 1
 
-    with J the decoder's Jacobian at z, by one forward-mode and one reverse-mode
-    product. Both means are taken over the batch before they are divided: a ratio a
-    point would allow a scale that varies from point to point.
+    with J the decoder's Jacobian at z. Both means are taken over the batch before they
+    are divided: a ratio a point would allow a scale that varies from point to point.
 
     Parameters
     ----------
     decode : callable
-        From (n, n_components) to (n, n_outputs), row by row.
+        From (n, n_components) to (n, n_outputs), row by row, twice differentiable.
     z : tensor of shape (n, n_components)
         Points.
     v : tensor of shape (n, n_components)
@@ -62,10 +61,15 @@ def relative_distortion(decode, z, v):
     .. [1] Y. Lee, S. Yoon, M. Son, F. C. Park, "Regularized autoencoders for isometric
        representation learning", ICLR 2022.
     """
-    with torch.enable_grad(), forward_ad.dual_level():
+    with torch.enable_grad():
         z = z.detach().requires_grad_()
-        x, push = forward_ad.unpack_dual(decode(forward_ad.make_dual(z, v)))
-        (pull,) = torch.autograd.grad(x, z, push, create_graph=True)
+        x = decode(z)
+        # J v as the derivative of J^T u, linear in u, along v: forward mode would
+        # multiply by the tangents of the weights, which are zeros, at every layer
+        u = torch.zeros_like(x, requires_grad=True)
+        (back,) = grad(x, z, u, create_graph=True)
+        (push,) = grad(back, u, v, create_graph=True)
+        (pull,) = grad(x, z, push, create_graph=True)
     tiny = torch.finfo(z.dtype).tiny
     length = push.square().sum(1).mean().clamp_min(tiny)
     return z.shape[1] * (pull.square().sum(1).mean() / length) / length - 1.0

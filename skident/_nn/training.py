@@ -15,8 +15,9 @@ import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
 
+from skident._nn.precision import ReducedModule, loss_scaler
 from skident._nn.rows import MappedRows
-from skident._nn.threads import fitting_threads
+from skident._nn.threads import fitting_threads, seeded
 from skident._progress import progress_bar
 
 
@@ -41,6 +42,8 @@ class Schedule(NamedTuple):
         Length that the gradient of all weights together is cut to.
     constant : bool
         Whether the step size stays as it is instead of falling.
+    precision : str
+        What layers compute in while training, a key of ``PRECISIONS``.
     """
 
     learning_rate: float
@@ -51,6 +54,7 @@ class Schedule(NamedTuple):
     kl_warmup: float = 0.0
     max_grad_norm: float | None = None
     constant: bool = False
+    precision: str = "float32"
 
 
 def resolve_epochs(max_epochs, n_rows, batch_size, *, n_steps, least=20, most=500):
@@ -61,7 +65,7 @@ def resolve_epochs(max_epochs, n_rows, batch_size, *, n_steps, least=20, most=50
 
 
 def resolve_device(device):
-    """Return the torch device for "auto" or a device name.
+    """Return the torch device for "auto" or a device name, ready for use.
 
     Raises
     ------
@@ -69,7 +73,7 @@ def resolve_device(device):
         If the name is none, or the device is not there.
     """
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
@@ -108,8 +112,10 @@ def hold_out(rows, fraction):
 class TensorNet(NeuralNet):
     """A skorch net that trains on rows of one tensor, or mapped from a file."""
 
-    # Set by the loop: epochs of earlier calls, and where gradients are cut.
+    # Set from outside: epochs of earlier calls, where gradients are cut, the module of
+    # mixed precision and the scale of its loss.
     epochs_before, max_grad_norm = 0, None
+    reduced, scaler = None, loss_scaler("float32", torch.device("cpu"))
 
     @property
     def _default_callbacks(self):
@@ -145,13 +151,15 @@ class TensorNet(NeuralNet):
 
     def _descend(self, batch):
         self.optimizer_.zero_grad(set_to_none=True)
-        loss = self.criterion_(self.module_, batch)
-        loss.backward()
+        loss = self.criterion_(self.reduced or self.module_, batch)
+        self.scaler.scale(loss).backward()
         if self.max_grad_norm is not None:
+            self.scaler.unscale_(self.optimizer_)
             torch.nn.utils.clip_grad_norm_(
                 self.module_.parameters(), self.max_grad_norm
             )
-        self.optimizer_.step()
+        self.scaler.step(self.optimizer_)
+        self.scaler.update()
         return loss
 
     def _evaluate(self, batch):
@@ -188,8 +196,7 @@ class _Batches:
 def _frozen_noise():
     """Evaluate without gradients and with the same noise every time."""
     # not inference mode, in which a penalty could not differentiate the decoder
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(0)
+    with seeded(0), torch.no_grad():
         yield
 
 
@@ -280,8 +287,11 @@ def build_net(module, criterion, schedule, device):
         train_split=None,
         verbose=0,
         device=device,
-    )
-    return net.initialize()
+    ).initialize()
+    if schedule.precision != "float32":
+        net.reduced = ReducedModule(net.module_, schedule.precision, device)
+        net.scaler = loss_scaler(schedule.precision, device)
+    return net
 
 
 def train(net, rows, held_out, schedule, *, verbose, description):
@@ -336,21 +346,31 @@ def train(net, rows, held_out, schedule, *, verbose, description):
 
 
 def optimizer_arrays(net):
-    """Return the state of the optimiser as arrays, by quantity and weight."""
-    return {
+    """Return the state of the optimiser as arrays, by quantity and weight.
+
+    With it goes that of the scale of the loss, under "scaler".
+    """
+    arrays = {
         f"{quantity}:{name}": value.detach().cpu().numpy().copy()
         for name, weight in net.module_.named_parameters()
         for quantity, value in net.optimizer_.state.get(weight, {}).items()
     }
+    scale = net.scaler.state_dict()
+    return arrays | {f"scaler:{name}": np.array(value) for name, value in scale.items()}
 
 
 def load_optimizer(net, arrays):
     """Put the arrays of :func:`optimizer_arrays` back into an optimiser."""
-    weights = dict(net.module_.named_parameters())
+    weights, scale = dict(net.module_.named_parameters()), {}
     for key, array in arrays.items():
         quantity, name = key.split(":", 1)
+        if quantity == "scaler":
+            scale[name] = array.item()
+            continue
         value = torch.from_numpy(array.copy()).to(net.device)
         net.optimizer_.state[weights[name]][quantity] = value
+    if scale:
+        net.scaler.load_state_dict(scale)
 
 
 def history_arrays(net):

@@ -18,12 +18,14 @@ from skident.metrics._alignment_result import (
     extrapolated,
     ica_efficiency,
 )
-from skident.metrics._crossfit import Comparison, Folds, Workers
+from skident.metrics._crossfit import Comparison, Workers
 from skident.metrics._paired import match_rows
 
 # A rigid map this near to chance has found nothing that the two sides share.
 _CHANCE_LEVEL = 0.95
 _FEWEST = 4
+# Powers of two between the sizes of both sides, for one row.
+_LARGEST = 1013
 _FOLDS, _CHANCE, _BOOTSTRAP, _ORDER = range(4)
 
 
@@ -78,8 +80,8 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     Z1, Z2 : array-like of shape (n_samples, n_features)
         Representations of the same rows in the same order; the widths may differ (the
         narrower is padded with columns of zeros); one-dimensional ones are one column.
-        Two pandas frames are joined by their index, in the order of ``Z1`` (by
-        position if both have the same index). Memory maps are read in blocks.
+        Two pandas frames are joined by their index, in its order (by position if both
+        have the same index). Memory maps are read in blocks.
     transformations : sequence of str, default=("permutation", "rigid", "linear", "ica")
         Groups. "permutation": order and signs of columns, after centring; "rigid":
         rotation, reflection, translation; "linear": affine; "ica": each side is
@@ -100,10 +102,12 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
         distance from the mean. Both are in the result.
     train_fractions : sequence of float in (0, 1), default=(0.25, 0.5)
         Parts of the training rows at which the learning curve is taken besides all of
-        them; parts of fewer than four rows a fold are left out. None, ``()``: no curve.
+        them; parts of fewer than four training rows, of all rows, or of as many as
+        another part are left out. None, ``()``: no curve.
     max_samples : int, default=30_000
         Most rows on which ICA is solved, and most rows that chance and the learning
-        curve take, drawn at random. Maps are fitted and scored on all rows.
+        curve take, drawn at random one by one, whatever their groups. Maps are fitted
+        and scored on all rows.
     unmatched : {"raise", "drop"}, default="raise"
         What becomes of ids that only one of two frames has: an error that names them,
         or a warning that does, and the rows are left out.
@@ -118,15 +122,17 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     -------
     AlignmentErrors
         Exchanging the arguments exchanges ``forward`` and ``backward`` and the two
-        diameters, and leaves the rest as it is, up to rounding.
+        diameters, and leaves the rest as it is, up to rounding and to the choice among
+        maps that do equally well, of which a warning tells.
 
     Raises
     ------
     ValueError
         For NaN, infinity, sparse data, other numbers of rows, a constant argument,
         fewer than ``max(4, cv)`` rows or than ``cv`` groups, an unknown
-        transformation, a path instead of an array, or ids of frames that differ and
-        occur twice or on one side only.
+        transformation, a path instead of an array, ids of frames that differ and occur
+        twice or on one side only, rows further apart than the largest float, or sizes
+        of ``Z1`` and ``Z2`` so far apart that errors in units of the smaller are.
 
     See Also
     --------
@@ -141,17 +147,20 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
 
     The best permutation and rigid map back are the inverse of those there, with the
     same errors, so that ``forward`` and ``backward`` differ by the diameters alone.
-    Permutations are optimal up to 2000 columns, greedy beyond.
+    Permutations are optimal up to 2000 columns of the narrower side, greedy beyond.
 
     The intervals treat the fitted maps as given; where ``ica_stability`` is low, the
     error of "ica" and the ICA efficiency vary from seed to seed by far more.
 
     In chance, rows are swapped in pairs within each fold, never within a group where
-    that can be. ICA is solved with "logcosh" to a gradient of 1e-3 in at most 200
-    passes. Where rows times the square of the width is above 1e8, half of the sampling
-    error, 0.5 / sqrt(n_rows), will do if that is larger, and above 5e8 fewer passes,
-    down to 30; a warning says if they were not enough. With more than ``max_samples``
-    training rows, folds share solutions that saw none of their rows.
+    that can be; folds of a few rows or of one group are joined for it, and a row
+    without a partner is left out. In the learning curve, groups stay whole.
+
+    ICA is solved with "logcosh" to a gradient of 1e-3 in at most 200 passes. Where rows
+    times the square of the width is above 1e8, half of the sampling error, 0.5 /
+    sqrt(n_rows), will do if that is larger, and above 5e8 fewer passes, down to 30; a
+    warning says if they were not enough. With more than ``max_samples`` training rows,
+    folds share solutions that saw none of their rows.
 
     Time grows as n_samples times the square of the width, plus its cube once a fold and
     size of training; nothing of size n_samples squared is made. Arrays are read in
@@ -181,19 +190,17 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     codes = as_group_codes(groups, len(Z1))
     seed = draw_seed(random_state)
     labels = resampling.fold_labels(codes, cv, generator(seed, _FOLDS))
-    places = resampling.shuffled_places(codes, labels, generator(seed, _ORDER))
     sides = open_rows(Z1), open_rows(Z2)
     sizes = _sizes(sides)
+    if not alignment.UNITLESS.issuperset(transformations):
+        _check_ratio(sides, sizes["max"])
     with progress_bar(1, "alignment", verbose=verbose) as advance:
         pair = Comparison(
-            sides, Folds(labels, places), transformations, max_samples,
-            Workers(n_jobs, advance),
+            sides, labels, codes, transformations, max_samples,
+            Workers(n_jobs, advance), generator(seed, _ORDER),
         )  # fmt: skip
         errors, sound = pair.errors()
-        swap = resampling.paired_shuffle(
-            pair.few.labels, generator(seed, _CHANCE), codes[pair.few_rows]
-        )
-        chance = pair.chance(swap)
+        chance = pair.chance(generator(seed, _CHANCE))
         sizes_of_training, curve = pair.learning_curve(fractions)
     _warn_of_unsound(transformations, sound, Z1, Z2)
 
@@ -205,7 +212,7 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     )
     means = errors.mean(axis=1)
     error, chance = rows.mean(axis=0), (chance / unit).mean(axis=0)
-    train_sizes = np.append(sizes_of_training, pair.folds.training_size())
+    train_sizes = np.append(sizes_of_training, pair.training_size())
     curve = np.array([*((point / unit).mean(axis=0) for point in curve), error])
     return AlignmentErrors(
         tuple(transformations),
@@ -238,6 +245,11 @@ def _check_transformations(transformations):
 
 def _check_fractions(fractions):
     """Return parts of the training rows in ascending order."""
+    if np.ndim(() if fractions is None else fractions) != 1:
+        raise ValueError(
+            "train_fractions must be a list of numbers in (0, 1), or None, got "
+            f"{fractions!r}."
+        )
     fractions = [] if fractions is None else list(fractions)
     for value in fractions:
         if not (isinstance(value, Real) and 0 < value < 1):
@@ -254,7 +266,25 @@ def _sizes(sides):
                 f"All rows of {name} are equal (column 0 is {side.array[0, 0]:g}): its "
                 "diameter, the unit of the errors, is 0."
             )
+        if not np.isfinite(float(largest) * side.unit):
+            raise ValueError(
+                f"Rows of {name} are further apart than the largest float, so that its "
+                "diameter, the unit of the errors, is infinite: rescale it."
+            )
     return dict(zip(DIAMETERS, table.T, strict=True))
+
+
+def _check_ratio(sides, diameters):
+    """Refuse sides whose errors in units of the smaller one have no finite sum."""
+    powers = np.log2(diameters) + np.log2([side.unit for side in sides])
+    room = _LARGEST - 2 * np.log2(len(sides[0].array))
+    if abs(powers[1] - powers[0]) > room:
+        first, second = np.exp2(powers)
+        raise ValueError(
+            f"The diameters of Z1 ({first:.3g}) and Z2 ({second:.3g}) are so far apart "
+            "that errors of maps that keep lengths, in units of the smaller one, are "
+            "beyond the range of floats: rescale one of them."
+        )
 
 
 def _warn_of_unsound(transformations, sound, Z1, Z2):

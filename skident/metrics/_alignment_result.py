@@ -256,7 +256,7 @@ def ica_efficiency(permutation, rigid, ica):
     Raises
     ------
     ValueError
-        For NaN or infinity.
+        For NaN, infinity, or shapes that cannot be broadcast to one.
 
     Examples
     --------
@@ -267,6 +267,14 @@ def ica_efficiency(permutation, rigid, ica):
     permutation, rigid, ica = (
         np.asarray(value, dtype=float) for value in (permutation, rigid, ica)
     )
+    shapes = permutation.shape, rigid.shape, ica.shape
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ValueError(
+            "permutation, rigid and ica must be numbers or arrays of one shape, got "
+            f"shapes {', '.join(map(str, shapes))}."
+        ) from error
     for value in (permutation, rigid, ica):
         check_finite(np.atleast_2d(value), name="errors")
     gain = permutation - rigid

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skident._math.motion import powers_of_two
 from skident._validation import as_rows
 
 
@@ -57,6 +58,9 @@ def amari_distance(A, B):
 
 
 def _unit_columns(matrix, name):
+    # Divided by a power of two first: squares of any size are then floats.
+    size = powers_of_two(np.abs(matrix).max(axis=0))
+    matrix = matrix / size.astype(matrix.dtype)
     norms = np.linalg.norm(matrix, axis=0)
     unit = matrix / np.where(norms > 0, norms, 1.0)
     if np.linalg.matrix_rank(unit) < matrix.shape[1]:

@@ -6,8 +6,13 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from skident._math import alignment
-from skident._math.paired_rows import chunks, fold_moments, training_moments
+from skident._math import alignment, resampling
+from skident._math.paired_rows import (
+    chunks,
+    fold_moments,
+    in_larger_unit,
+    training_moments,
+)
 
 # Maps of the learning curve are fitted on no fewer rows.
 _FEWEST_ROWS = 4
@@ -57,13 +62,19 @@ class Folds:
     """
 
     def __init__(self, labels, places):
-        self.labels, self.places = labels, places
+        self.labels = labels
         self.sizes = np.bincount(labels)
         self.count = len(self.sizes)
+        # Each fold starts a little later than the one before it, so that of many folds
+        # of one row a bound takes that part as well.
+        start = np.arange(self.count) / self.count
+        self.places = places + (start / np.maximum(self.sizes, 1))[labels]
 
-    def subset(self, rows):
-        """Return the folds of some rows."""
-        return Folds(self.labels[rows], self.places[rows])
+    def first(self, n_rows):
+        """Return so many rows of least place, or all, ascending."""
+        if n_rows >= len(self.places):
+            return np.arange(len(self.places))
+        return np.sort(np.argsort(self.places, kind="stable")[:n_rows])
 
     def below(self, bound):
         """Return which rows stand below a bound in the random order of their fold."""
@@ -132,7 +143,7 @@ def unmix_folds(X, Y, folds, n_rows, workers):
     return [(found[2 * k], found[2 * k + 1]) for k in used]
 
 
-def crossfit(X, Y, folds, names, unmixings, workers, trained=None):
+def crossfit(X, Y, folds, names, unmixings, workers, trained=None, check=True):
     """Fit each map on all folds but one and measure it on that one.
 
     Parameters
@@ -149,6 +160,8 @@ def crossfit(X, Y, folds, names, unmixings, workers, trained=None):
         Each passes over a part of the rows, or fits the maps of a fold.
     trained : ndarray of bool of shape (n_samples,), optional
         Rows that maps may be fitted on; default all. Errors are taken on all.
+    check : bool
+        Whether ``sound`` is asked for; if not, it means nothing.
 
     Returns
     -------
@@ -159,16 +172,17 @@ def crossfit(X, Y, folds, names, unmixings, workers, trained=None):
     """
     labels = folds.labels if trained is None else np.where(trained, folds.labels, -1)
     unmixings = [None] * folds.count if unmixings is None else unmixings
+    how = in_larger_unit(X, Y), check
     if alignment.fits_on_rows(X.shape, Y.shape):
         fits = workers.map(
             _fit_on_rows,
-            ((X, Y, labels, k, names, unmixings[k]) for k in range(folds.count)),
+            ((X, Y, labels, k, names, unmixings[k], *how) for k in range(folds.count)),
         )
     else:
         parts = _all_moments(X, Y, labels, folds.count, "linear" in names, workers)
         fits = workers.map(
             _fit_on_moments,
-            ((parts, k, names, unmixings[k]) for k in range(folds.count)),
+            ((parts, k, names, unmixings[k], *how) for k in range(folds.count)),
         )
     maps = [found for found, _ in fits]
     scores = workers.map(
@@ -191,15 +205,15 @@ def _all_moments(X, Y, labels, count, full, workers):
     return parts
 
 
-def _fit_on_moments(parts, fold, names, unmixings):
+def _fit_on_moments(parts, fold, names, unmixings, units, check):
     sums = training_moments(parts, fold).centred()
-    return alignment.fit_maps(names, sums, unmixings)
+    return alignment.fit_maps(names, sums, unmixings, units, check)
 
 
-def _fit_on_rows(X, Y, labels, fold, names, unmixings):
+def _fit_on_rows(X, Y, labels, fold, names, unmixings, units, check):
     rows = np.flatnonzero((labels != fold) & (labels >= 0))
     training = X.take(rows, np.float64), Y.take(rows, np.float64)
-    return alignment.fit_maps(names, training, unmixings)
+    return alignment.fit_maps(names, training, unmixings, units, check)
 
 
 class Comparison:
@@ -212,43 +226,45 @@ class Comparison:
     ----------
     sides : pair of Rows
         Paired rows.
-    folds : Folds
-        Of the rows.
+    labels : ndarray of int of shape (n_samples,)
+        Fold of each row.
+    codes : ndarray of int of shape (n_samples,)
+        Groups, none in more than one fold.
     names : sequence of str
         Groups of transformations.
     max_samples : int
         Most rows for ICA, chance and the learning curve.
     workers : Workers
         Do the work.
-
-    Attributes
-    ----------
-    few_rows : ndarray of int
-        The rows that chance and the learning curve take.
-    few : Folds
-        Theirs.
+    rng : Generator
+        Draws the rows of those, and the order of groups in the learning curve.
     """
 
-    def __init__(self, sides, folds, names, max_samples, workers):
+    def __init__(self, sides, labels, codes, names, max_samples, workers, rng):
         self._step = 1 if sides[0].shape[1] >= sides[1].shape[1] else -1
         self._sides = tuple(sides[:: self._step])
         self._names, self._max_samples, self._workers = names, max_samples, workers
-        self.folds = folds
-        share = min(1.0, max_samples / len(folds.labels))
-        self.few_rows = np.flatnonzero(folds.below(share))
-        self.few, self._few_sides = folds, self._sides
-        if share < 1.0:
-            self.few = folds.subset(self.few_rows)
-            self.few.places /= share
-            self._few_sides = tuple(side.subset(self.few_rows) for side in self._sides)
+        # Rows are drawn one by one whatever their groups, in an order of the groups.
+        alone = np.argsort(np.argsort(codes, kind="stable"))
+        self._folds = Folds(labels, resampling.shuffled_places(alone, labels, rng))
+        rows = self._folds.first(max_samples)
+        self._few_labels, self._few_codes, self._few_sides = labels, codes, self._sides
+        if len(rows) < len(labels):
+            self._few_labels, self._few_codes = labels[rows], codes[rows]
+            self._few_sides = tuple(side.subset(rows) for side in self._sides)
+        few = np.unique(self._few_labels, return_inverse=True)[1]
+        places = resampling.shuffled_places(self._few_codes, few, rng)
+        self._few = Folds(few, places)
 
     def errors(self):
         """Return the error of each row, (2, n_samples, n_transformations), and sound.
 
         From the first side to the second, then back; see :func:`crossfit`.
         """
-        self._unmixings = self._unmix(self._max_samples)
-        errors, sound = self._crossfit(self._sides, self.folds, self._unmixings)
+        self._unmixings = self._unmix(self._sides, self._folds, self._max_samples)
+        errors, sound = crossfit(
+            *self._sides, self._folds, self._names, self._unmixings, self._workers
+        )
         return errors[:: self._step], sound
 
     def axes_stability(self):
@@ -260,44 +276,75 @@ class Comparison:
             :: self._step
         ]
 
-    def chance(self, swap):
+    def chance(self, rng):
         """Return mean errors, (2, n_transformations), with one side's rows permuted.
+
+        Rows change places in pairs within folds, which are joined where they are too
+        small for that; what has no partner is left out.
 
         Parameters
         ----------
-        swap : ndarray of int
-            Permutation of ``few_rows`` within folds, its own inverse.
+        rng : Generator
+            Draws the pairs.
         """
+        labels = resampling.join_folds(self._few.labels, self._few_codes, rng)
+        swap = resampling.paired_shuffle(labels, rng, self._few_codes)
+        moved = swap != np.arange(len(swap))
+        counts = np.bincount(labels[moved])
+        if counts.max() == counts.sum():  # else one fold would have no training rows
+            moved[:] = True
+        unmixings = self._unmixings
+        if unmixings is not None:
+            # ICA knows of no pairing: the solution of any of the joined folds will do.
+            first = np.unique(labels, return_index=True)[1]
+            unmixings = [unmixings[fold] for fold in self._few_labels[first]]
         X, Y = self._few_sides
-        errors, _ = self._crossfit((X, Y.subset(swap)), self.few, self._unmixings)
-        return errors.mean(axis=1)[:: self._step]
+        folds = Folds(labels, self._few.places)
+        errors = self._on_part((X, Y.subset(swap)), folds, unmixings, moved)
+        return errors[:, moved].mean(axis=1)[:: self._step]
 
     def learning_curve(self, fractions):
         """Return numbers of training rows, and mean errors, (2, n_transformations).
 
+        The last of each are those of all rows; parts that come to the same number of
+        rows as another are left out.
+
         Parameters
         ----------
         fractions : sequence of float
-            Parts of ``few_rows``, ascending.
-        """
-        sizes, points = [], []
-        for fraction in fractions:
-            trained = self.few.below(fraction)
-            counts = np.bincount(self.few.labels[trained], minlength=self.few.count)
-            if counts.sum() - counts.max() < _FEWEST_ROWS:
-                continue
-            sizes.append(self.few.training_size(trained))
-            errors, _ = self._crossfit(
-                self._few_sides, self.few, self._unmix(int(sizes[-1])), trained
-            )
-            points.append(errors.mean(axis=1)[:: self._step])
-        return sizes, points
+            Parts of the rows, ascending.
 
-    def _unmix(self, n_rows):
+        Returns
+        -------
+        sizes : list of float
+            Ascending, below :meth:`training_size`.
+        points : list of ndarray
+        """
+        sizes, points = [0.0], []
+        for fraction in fractions:
+            trained = self._few.below(fraction)
+            counts = np.bincount(self._few.labels[trained], minlength=self._few.count)
+            size = self._few.training_size(trained)
+            few = counts.sum() - counts.max() < _FEWEST_ROWS
+            if few or not sizes[-1] < size < self.training_size():
+                continue
+            unmixings = self._unmix(self._few_sides, self._few, int(size))
+            errors = self._on_part(self._few_sides, self._few, unmixings, trained)
+            sizes.append(size)
+            points.append(errors.mean(axis=1)[:: self._step])
+        return sizes[1:], points
+
+    def training_size(self):
+        """Return the mean number of training rows of :meth:`errors`."""
+        return self._folds.training_size()
+
+    def _unmix(self, sides, folds, n_rows):
         if "ica" not in self._names:
             return None
         n_rows = min(n_rows, self._max_samples)
-        return unmix_folds(*self._sides, self.folds, n_rows, self._workers)
+        return unmix_folds(*sides, folds, n_rows, self._workers)
 
-    def _crossfit(self, sides, folds, unmixings, trained=None):
-        return crossfit(*sides, folds, self._names, unmixings, self._workers, trained)
+    def _on_part(self, sides, folds, unmixings, trained):
+        return crossfit(
+            *sides, folds, self._names, unmixings, self._workers, trained, check=False
+        )[0]

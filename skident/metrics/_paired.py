@@ -15,8 +15,8 @@ def match_rows(Z1, Z2, groups, *, unmatched, min_samples):
     Parameters
     ----------
     Z1, Z2 : array-like of shape (n_samples, n_features)
-        Two pandas objects are joined by their index, in the order of ``Z1``; all else
-        by position.
+        Two pandas objects are joined by their index, in its order; all else by
+        position.
     groups : array-like of shape (n_samples,) or None
         A pandas series follows the index of ``Z1`` if that has one; all else follows
         the rows of ``Z1``.
@@ -42,9 +42,9 @@ def match_rows(Z1, Z2, groups, *, unmatched, min_samples):
         groups = _groups_by_id(groups, first)
     if first is not None and second is not None and not first.equals(second):
         kept, places = _join(first, second, unmatched)
-        if groups is not None and not kept.all():
+        if groups is not None:
             groups = np.asarray(groups)[kept]
-        Z1, Z2 = Z1[kept], Z2.iloc[places]
+        Z1, Z2 = Z1.iloc[kept], Z2.iloc[places]
     Z1, Z2 = (
         as_rows(
             Z,
@@ -87,7 +87,7 @@ def _check_unique(ids, name):
 
 
 def _join(first, second, unmatched):
-    """Return which rows of the first side stay, and where their partners are."""
+    """Return the rows of the first side that stay, by id, and their partners."""
     _check_unique(first, "Z1")
     _check_unique(second, "Z2")
     places = second.get_indexer(first)
@@ -106,7 +106,18 @@ def _join(first, second, unmatched):
                 "joined by position."
             )
         warnings.warn(f"{message} They are left out.", UserWarning)
+    kept = np.flatnonzero(kept)
+    # By id, so that exchanging the sides does not change the order of the rows.
+    kept = kept[_order_of(first[kept])]
     return kept, places[kept]
+
+
+def _order_of(ids):
+    """Return the positions that sort ids; those of several types by their text."""
+    try:
+        return np.asarray(ids.argsort())
+    except TypeError:
+        return np.argsort([f"{type(one).__name__} {one!r}" for one in ids])
 
 
 def _groups_by_id(groups, ids):

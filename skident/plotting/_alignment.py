@@ -249,7 +249,7 @@ class AlignmentDisplay(PanelDisplay):
         ax.set_xlim(left=0.0)
         ax.margins(x=0.08)
         ax.set_xlabel(self._unit())
-        title = [] if name is None else [name]
+        title = [] if name is None else [str(name)]
         if errors.ica_efficiency is not None:
             figures = (errors.ica_efficiency, *errors.ica_efficiency_interval)
             title.append(f"ICA efficiency {percent(figures, 0)}")
@@ -268,12 +268,13 @@ def _check(errors):
     if not isinstance(errors, AlignmentErrors):
         raise TypeError(f"errors must be AlignmentErrors, got {type(errors).__name__}.")
     count = len(errors.transformations)
-    for name, shape in (
-        ("error", (count,)), ("interval", (count, 2)), ("chance", (count,)),
-    ):  # fmt: skip
+    shapes = {"error": (count,), "interval": (count, 2), "chance": (count,)}
+    if errors.ica_efficiency is not None:
+        shapes["ica_efficiency_interval"] = (2,)
+    for name, shape in shapes.items():
         array = np.asarray(getattr(errors, name), dtype=float)
         if array.shape != shape or not np.isfinite(array).all():
             raise ValueError(
-                f"errors.{name} must be finite with shape {shape}, as there are "
-                f"{count} transformations; got shape {array.shape}."
+                f"errors.{name} must be finite with shape {shape}, for {count} "
+                f"transformations; got shape {array.shape}."
             )

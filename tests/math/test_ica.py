@@ -5,7 +5,8 @@ import pytest
 from scipy import integrate, linalg
 from sklearn.decomposition import FastICA
 
-from skident._math import contrasts, frames, ica, restarts, rotations, rows
+from skident._math import contrasts, frames, ica, planes, restarts, rotations, rows
+from skident._math.descent import Point
 from skident._math.moments import Contrast, moments
 from skident._math.whitening import centred_product, whiten
 from skident.metrics import amari_distance
@@ -182,3 +183,128 @@ def test_binary_sources_are_not_left_half_turned(k):
         rotation = ica.solve(Z).rotation
         match = np.abs(np.corrcoef((Z @ rotation.T).T, S.T)[:k, k:])
         assert match.max(axis=1).min() > 0.99
+
+
+DISCRETE = {
+    "poisson": lambda rng, shape: rng.poisson(0.3, shape),
+    "bernoulli": lambda rng, shape: rng.random(shape) < 0.2,
+}
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_skewed_discrete_sources_are_found_in_any_order(kind, seed):
+    """Many optima are none of the sources; of Bernoulli ones some are even larger."""
+    rng = np.random.default_rng(seed)
+    S = DISCRETE[kind](rng, (10_000, 10)).astype(float)
+    _, Z = white_rows(S @ rng.standard_normal((10, 10)))
+    solution = ica.solve(Z)
+    assert solution.converged and not solution.coupled
+    match = np.abs(np.corrcoef((Z @ solution.rotation.T).T, S.T)[:10, 10:])
+    assert match.max(axis=1).min() > 0.95
+    # The optimum that a descent from the sources ends at is not larger.
+    turn = linalg.polar(np.corrcoef(S.T, Z.T)[:10, 10:])[0]
+    assert solution.objective >= ica.solve(Z, start=turn).objective * (1 - 1e-4)
+    shuffled = ica.solve(rng.permutation(Z)).rotation
+    same = np.abs(shuffled @ solution.rotation.T)
+    np.testing.assert_allclose(np.sort(same.max(axis=1)), 1.0, atol=1e-5)
+
+
+def test_samples_find_what_all_rows_do():
+    """Weak sources are chosen by a sample's variances, if it is not whitened."""
+    rng = np.random.default_rng(103)
+    S = rng.poisson(0.3, (100_000, 10)).astype(float)
+    _, Z = white_rows(S @ rng.standard_normal((10, 10)))
+    assert ica._stages(rows.white_rows(Z), 1e-4)[0].rows.n_rows < len(Z)
+    match = np.abs(np.corrcoef((Z @ ica.solve(Z).rotation.T).T, S.T)[:10, 10:])
+    assert match.max(axis=1).min() > 0.999
+
+
+def test_mixtures_further_from_gaussian_than_their_sources_are_taken_apart():
+    """Two Bernoulli(.2) sources turned by 45 degrees are a larger strict optimum."""
+    S = (np.random.default_rng(0).random((8000, 4)) < 0.2) - 0.2
+    _, Z = white_rows(S)
+    pairs = np.kron(np.eye(2), [[1, 1], [-1, 1]]) * np.sqrt(0.5)
+    turn = linalg.polar(np.corrcoef(S.T, Z.T)[:4, 4:])[0]
+    problem = ica._problem("logcosh", 4)
+    mixed, apart = measure(Z, pairs @ turn), measure(Z, turn)
+    assert problem.objective(mixed) > 1.2 * problem.objective(apart)
+    found = ica.solve(Z, start=pairs @ turn)
+    np.testing.assert_allclose(
+        np.sort(np.abs(found.rotation @ turn.T)[:, 0])[-1], 1, atol=0.02
+    )
+    assert not found.coupled
+    white = rows.white_rows(Z)
+    assert planes.survey(white, Point(pairs @ turn, mixed, 1), problem).coupled
+    assert not planes.survey(white, Point(turn, apart, 1), problem).coupled
+
+
+def test_dependence_is_a_squared_correlation():
+    S = sources(0, 500, ["laplace", "uniform", "student"])
+    _, Z = white_rows(S**3)
+    problem = ica._problem("logcosh", 3)
+    point = Point(np.eye(3), measure(Z, np.eye(3)), 1)
+    seen = planes.survey(rows.white_rows(Z), point, problem)
+    expected = np.corrcoef((1 - np.tanh(Z) ** 2).T, (Z**2).T)[:3, 3:] ** 2
+    np.fill_diagonal(expected, 0)
+    # Sums of float32 numbers.
+    np.testing.assert_allclose(seen.square, expected, atol=1e-5)
+    # A source of two values has one square.
+    two = np.c_[np.tile([1.0, -1.0], 250), Z[:, 0]]
+    two[:, 1] -= two[:, 0] * (two[:, 0] @ two[:, 1]) / 500
+    pair = rows.white_rows(two / two.std(axis=0))
+    point = Point(np.eye(2), measure(pair.source[0], np.eye(2)), 1)
+    assert planes.survey(pair, point, ica._problem("logcosh", 2)).square.max() == 0
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "adaptive"])
+def test_gain_of_a_turn_is_the_difference_of_objectives(contrast):
+    rng = np.random.default_rng(0)
+    _, Z = white_rows((rng.random((3000, 3)) < 0.2) + 0.0)
+    light = np.array([contrast == "adaptive", False, False])
+    problem = ica._problem(contrast, 3, light)
+
+    def state(turn):
+        return moments(rows.white_rows(Z), turn, problem.contrast)
+
+    point = Point(np.eye(3), state(np.eye(3)), 1)
+    gain, angle = planes._gains(rows.white_rows(Z), point, problem, np.ones((3, 3)))
+    least = planes._GAIN / 3 * problem.objective(point.state)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        alone = np.zeros((3, 3))
+        alone[i, j] = 1.0
+        turn = planes._turned(np.eye(3), alone, angle)
+        more = problem.objective(state(turn)) - problem.objective(point.state)
+        # The gain is of float32 rows.
+        assert gain[i, j] == pytest.approx(more - least, abs=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_tell_sources_of_one_distribution_apart(seed):
+    """The cumulants of independent sources are diagonal, whatever they weigh."""
+    grid = np.array([-1.0, 0, 0, 4.0]) - 0.75
+    S = np.stack(np.meshgrid(*[grid] * 3), axis=-1).reshape(-1, 3) / grid.std()
+    rng = np.random.default_rng(seed)
+    Z = rows.white_rows(S @ rotations.random_rotation(rng, 3))
+    for start in (
+        rotations.third_order_start(Z, rng.standard_normal(3)),
+        rotations.fourth_order_start(Z, rng.standard_normal((3, 3))),
+    ):
+        match = np.abs(start @ Z.source[0].T @ S) / len(S)
+        np.testing.assert_allclose(match.max(axis=1), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_start_of_few_rows_does_not_change_with_their_order_and_repeats(seed):
+    """Rows of one weight are equals, which rounding must not choose from."""
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 4, 12)
+    X = rng.random((12, 30))
+    order = rng.permutation(12)
+    weighted = whiten(X[order], weights=times[order].astype(float))
+    repeated = whiten(np.repeat(X, times, axis=0))
+    one, other = (
+        rotations.apart_rows_start(rows.sample(white.rows, 100)) @ white.whitening
+        for white in (weighted, repeated)
+    )
+    np.testing.assert_allclose(one, other, atol=1e-9)

@@ -110,8 +110,8 @@ def test_pair_statistic_of_independent_columns_has_its_mean(seed):
     means = rng.uniform(0.1, 0.9, (4000, 20))
     bits = (rng.random(means.shape) < means).astype(np.int8)
     # chi-square of 190 degrees: 6 standard deviations
-    assert abs(information.pair_statistic(bits, means) - 190) < 6 * np.sqrt(380)
-    assert information.pair_statistic(bits[:, :1], means[:, :1]) == 0
+    assert abs(information.pair_statistic(bits - means, means) - 190) < 6 * np.sqrt(380)
+    assert information.pair_statistic(bits[:, :1] - 0.5, means[:, :1]) == 0
 
 
 def test_residual_covariance_by_hand():
@@ -120,7 +120,7 @@ def test_residual_covariance_by_hand():
     expected = (
         np.outer([0.5, -0.5], [0.5, -0.5]) + np.outer([0.75, 0.5], [0.75, 0.5])
     ) / 2
-    np.testing.assert_allclose(information.residual_covariance(bits, means), expected)
+    np.testing.assert_allclose(information.residual_covariance(bits - means), expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -129,3 +129,46 @@ def test_marginal_gain_has_no_bias_where_there_is_nothing(seed):
     bits = (rng.random((4000, 12)) < 0.3).astype(np.int8)
     gain = information.marginal_gain(bits, rng.random(4000) < 0.5, rng)
     assert abs(gain.mean()) < 5 * gain.std() / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_takes_out_what_the_decoder_misses_and_nothing_else(seed):
+    """Columns 0 and 1 are independent given z, 2 and 3 are not; all means are off."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((20_000, 2))
+    truth = expit(z @ rng.normal(0, 1, (2, 4)))
+    bits = (rng.random(truth.shape) < truth).astype(np.int8)
+    bits[:, 3] = np.where(rng.random(20_000) < 0.5, bits[:, 2], bits[:, 3])
+    truth[:, 3] = (truth[:, 2] + truth[:, 3]) / 2
+    means = truth + 0.1 + 0.1 * z[:, :1] + 0.05 * z[:, :1] * z[:, 1:]
+    raw = information.residual_covariance(bits - means)
+    residuals = information.calibrated_residuals(bits, means, z)
+    covariance = information.residual_covariance(residuals)
+    expected = information.residual_covariance(bits - truth)
+    np.testing.assert_allclose(covariance, expected, atol=0.002)
+    assert raw[0, 1] > 0.015 > 5 * abs(covariance[0, 1])
+    assert covariance[2, 3] > 0.03
+    np.testing.assert_allclose((z**2).T @ residuals, 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("z", [np.zeros((50, 2)), np.ones((50, 1)), np.empty((50, 0))])
+def test_latents_that_say_nothing_calibrate_the_mean_only(z):
+    bits = np.random.default_rng(0).integers(0, 2, (50, 3), dtype=np.int8)
+    residuals = information.calibrated_residuals(bits, np.full((50, 3), 0.3), z)
+    np.testing.assert_allclose(residuals, bits - bits.mean(0), atol=1e-6)
+
+
+def test_few_rows_are_not_calibrated_away():
+    rng = np.random.default_rng(0)
+    bits, z = rng.integers(0, 2, (12, 3), dtype=np.int8), rng.standard_normal((12, 3))
+    residuals = information.calibrated_residuals(bits, np.full((12, 3), 0.5), z)
+    np.testing.assert_allclose(residuals, bits - bits.mean(0), atol=1e-6)
+
+
+def test_halves_keep_groups_together_where_there_are_two():
+    codes = np.repeat([7, 3, 5, 9], [3, 5, 4, 2])
+    halves = information.split_halves(codes, np.random.default_rng(0))
+    assert all(len(set(halves[codes == code])) == 1 for code in set(codes))
+    assert 5 <= halves.sum() <= 9
+    alone = information.split_halves(np.full(10, 4), np.random.default_rng(0))
+    assert alone.sum() == 5

@@ -220,3 +220,35 @@ def test_explained_variance_of_a_constant_target():
     Y = np.full((5, 2), 0.1)
     assert motion.explained_variance(Y, Y) == 1.0
     assert motion.explained_variance(Y, Y + 1) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, p=st.integers(1, 9))
+def test_sign_of_the_determinant(seed, p):
+    """Of signed permutations by their cycles, of all else by elimination."""
+    rng = np.random.default_rng(seed)
+    signed = np.eye(p)[rng.permutation(p)] * rng.choice([-1.0, 1.0], p)
+    assert motion.determinant_is_negative(signed) == (np.linalg.det(signed) < 0)
+    turn = random_rotation(rng, p)
+    assert motion.determinant_is_negative(turn) == (np.linalg.det(turn) < 0)
+    assert not motion.determinant_is_negative(signed[:, :-1])
+    rank_one = np.zeros((p + 1, p + 1))
+    rank_one[0] = -1.0
+    assert not motion.determinant_is_negative(rank_one)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, p=st.integers(1, 7), q=st.integers(1, 7), signed=st.booleans())
+def test_permutation_between_other_widths_is_that_of_padded_ones(seed, p, q, signed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((9, p)), rng.standard_normal((9, q))
+    found = procrustes.permutation_map(X, Y, signed=signed)
+    padded = [motion.pad_columns(array, max(p, q)) for array in (X, Y)]
+    whole = procrustes.permutation_map(*padded, signed=signed)
+    np.testing.assert_array_equal(found.rotation[:, :q], whole.rotation[:p, :q])
+    np.testing.assert_array_equal(found.rotation @ found.rotation.T, np.eye(p))
+    assert found.unique
+    # What no column of the target takes stays in place where it may.
+    spare = np.flatnonzero(~found.rotation[:, :q].any(axis=1))
+    for column in spare[spare >= q]:
+        assert found.rotation[column, column] == 1

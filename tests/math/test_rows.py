@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import threadpoolctl
 
@@ -10,9 +11,9 @@ from skident._math import contrasts, rows, threads
 from skident._math.blocks import LazyBlocks, as_blocks
 from skident._math.moments import (
     Contrast,
-    fourth_moments,
     half_curvatures,
     moments,
+    tilted_covariance,
 )
 from skident._math.whitening import whiten
 
@@ -161,7 +162,7 @@ def test_half_curvatures_by_finite_differences():
     which = contrast(k=3, light=(2,))
     state = moments(plain, np.eye(3), which)
     assert state.criterion < 1e-12
-    found = half_curvatures(plain, np.eye(3), which, state)
+    found, _ = half_curvatures(plain, np.eye(3), which, state)
     found = found + found.T
     for i, j in ((0, 1), (0, 2), (1, 2)):
         losses = []
@@ -175,13 +176,21 @@ def test_half_curvatures_by_finite_differences():
     assert white.rank == 4
 
 
-def test_fourth_moments_count_weights_as_repeats():
+def test_tilted_covariances_count_weights_as_repeats():
     Z = np.random.default_rng(0).standard_normal((50, 3))
     times = np.random.default_rng(1).integers(0, 4, 50)
     scaled = times * (50 / times.sum())
-    a = fourth_moments(rows.white_rows(Z, scaled))
-    b = fourth_moments(rows.white_rows(np.repeat(Z, times, axis=0)))
-    np.testing.assert_allclose(a, b)
+    repeated = rows.white_rows(np.repeat(Z, times, axis=0))
+    for power in (1, 2):
+
+        def tilt(Z, power=power):
+            return Z[:, 0] ** power
+
+        a, b = (
+            tilted_covariance(some, tilt)
+            for some in (rows.white_rows(Z, scaled), repeated)
+        )
+        np.testing.assert_allclose(a, b)
 
 
 def test_effective_number_of_rows():
@@ -208,3 +217,56 @@ def test_dask_arrays_come_in_blocks_of_rows():
     assert [len(block) for block in found] == [4, 4, 2] and len(found) == 3
     np.testing.assert_array_equal(np.concatenate(list(found)), X)
     assert as_blocks(dask.ones(5)) is None
+
+
+def test_dask_frames_of_chosen_rows_keep_them():
+    frames = pytest.importorskip("dask.dataframe")
+    X = pd.DataFrame(np.arange(40.0).reshape(20, 2))
+    lazy = frames.from_pandas(X, npartitions=4).loc[10:]
+    np.testing.assert_array_equal(np.concatenate(list(as_blocks(lazy))), X.loc[10:])
+
+
+def test_a_list_with_one_table_is_blocks():
+    X = np.ones((4, 2))
+    assert len(as_blocks([None, X])) == 2 and len(as_blocks([X[0], X])) == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sample_is_made_white_and_not_turned(weighted):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((900, 3)) @ (np.eye(3) + 0.1) + 0.2
+    weights = rng.random(900) if weighted else None
+    made = rows.whitened_again(rows.white_rows(Z.copy(), weights))
+    share = np.ones(900) if weights is None else weights
+    Y = made.source[0]
+    np.testing.assert_allclose(np.average(Y, axis=0, weights=share), 0, atol=1e-12)
+    covariance = np.cov(Y.T, aweights=share, bias=True)
+    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-12)
+    matrix = np.linalg.lstsq(np.c_[Z, np.ones(900)], Y, rcond=None)[0][:3]
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    assert np.linalg.eigvalsh(matrix).min() > 0
+    Z[:, 2] = 0.0
+    np.testing.assert_array_equal(
+        rows.whitened_again(rows.white_rows(Z.copy())).source[0], Z
+    )
+
+
+@pytest.mark.parametrize("gathered", [10**9, 0])
+def test_rows_of_weight_zero_are_left_out(monkeypatch, gathered):
+    monkeypatch.setattr(rows, "_GATHERED_ENTRIES", gathered)
+    monkeypatch.setattr(rows, "_CUT_ROWS", 100)
+    X = table(1000)
+    weights = np.random.default_rng(0).integers(0, 2, 1000).astype(float)
+    weights[300:400] = 0
+    for source in ((X,), [X[:7], X[300:400], X[7:300], X[400:]]):
+        each = (
+            weights
+            if len(source) == 1
+            else weights[np.r_[:7, 300:400, 7:300, 400:1000]]
+        )
+        left, share = rows.counted(source, each)
+        whole = np.concatenate(source)
+        np.testing.assert_array_equal(np.concatenate(list(left)), whole[each > 0])
+        np.testing.assert_array_equal(share, each[each > 0])
+        assert all(len(block) for block in left)
+        assert (len(left) == 1) == bool(gathered)

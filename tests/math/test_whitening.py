@@ -1,11 +1,20 @@
 """The whitening map: identities, rank, units, agreement of solvers."""
 
+import itertools
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
-from skident._math.whitening import centred_product, count_components, whiten
+from skident._math.whitening import (
+    _log_evidence,
+    centred_product,
+    count_components,
+    whiten,
+)
 
 SOLVERS = ["svd", "eigh"]
 
@@ -122,3 +131,55 @@ def test_count_components():
         2,
         3,
     ]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_evidence_is_its_definition(ties):
+    """Minka (2000), equation 30, term by term; a tie counts as rounding."""
+    v = np.sort(np.random.default_rng(0).exponential(size=9))[::-1]
+    v = np.round(v, 1) + 0.1 if ties else v
+    v, n, eps = v / v[0], 50.0, np.finfo(float).eps
+    found = _log_evidence(v, n)
+    for k in range(1, 9):
+        noise = v[k:].mean()
+        u = np.r_[v[:k], np.full(9 - k, noise)]
+        m = 9 * k - k * (k + 1) / 2
+        log = -k * np.log(2) + 0.5 * (m + k) * np.log(2 * np.pi) - 0.5 * k * np.log(n)
+        for i in range(k):
+            log += special.gammaln((9 - i) / 2) - (9 - i) / 2 * np.log(np.pi)
+        log -= 0.5 * n * (np.log(v[:k]).sum() + (9 - k) * np.log(noise))
+        for i, j in itertools.combinations(range(9), 2):
+            if i < k:
+                gap = (v[i] - v[j]) * (1 / u[j] - 1 / u[i])
+                log -= 0.5 * (np.log(max(gap, eps)) + np.log(n))
+        assert found[k - 1] == pytest.approx(log, rel=1e-10)
+
+
+def test_wide_rows_need_no_square_matrix():
+    X = np.random.default_rng(0).standard_normal((10, 3000))
+    whiten(X, 2)
+    tracemalloc.start()
+    try:
+        white = whiten(X, 2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert white.rank == 9
+    # A matrix of all columns is 72 MB, the rows 0.24 MB.
+    assert peak < 10e6
+
+
+def test_number_of_components_does_not_change_with_the_unit_of_weights():
+    X = planted(0, 300, 8, 3) + 0.3 * np.random.default_rng(1).standard_normal((300, 8))
+    share = np.random.default_rng(2).random(300)
+    found = [whiten(X, "mle", weights=share * unit) for unit in (1e-3, 1.0, 1e3)]
+    assert [len(white.whitening) for white in found] == [3, 3, 3]
+
+
+def test_principal_directions_have_signs_of_their_own():
+    X = planted(0, 60, 5, 5)
+    order = np.random.default_rng(0).permutation(60)
+    a, b = whiten(X), whiten(X[order])
+    np.testing.assert_allclose(a.whitening, b.whitening, rtol=1e-9)
+    peak = np.abs(a.axes).argmax(axis=0)
+    assert np.all(a.axes[peak, range(5)] > 0)

@@ -283,6 +283,13 @@ def test_units_of_either_side_do_not_matter(scale):
     assert np.isfinite(scaled.error).all() and np.isfinite(scaled.chance).all()
 
 
+def test_efficiency_of_other_shapes_is_refused():
+    message = r"of one shape, got shapes \(2,\), \(3,\), \(\)"
+    with pytest.raises(ValueError, match=message):
+        ica_efficiency([0.2, 0.3], [0.1, 0.1, 0.1], 0.2)
+    assert ica_efficiency([0.2, 0.3], 0.1, [[0.1], [0.2]]).shape == (2, 2)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_efficiency_of_what_is_not_finite_is_refused(bad):
     with pytest.raises(ValueError, match="errors contains"):

@@ -15,6 +15,7 @@ from skident._math import alignment, paired_rows
 from skident._math.resampling import fold_labels
 from skident._random import generator
 from skident.metrics import alignment_errors
+from skident.metrics._alignment import _efficiency
 from skident.metrics._alignment_result import extrapolated
 from skident.metrics._crossfit import Folds
 
@@ -154,8 +155,9 @@ def test_containers(container):
         ["plain", "cauchy", "ties", "duplicate", "constant", "rare", "low rank", "bool"]
     ),
     size=st.sampled_from([1e-300, 1e-12, 1.0, 1e12, 1e300]),
+    ratio=st.sampled_from([1e-24, 1.0, 1e24]),
 )
-def test_every_kind_gives_a_finite_answer(seed, n, p, q, kind, size):
+def test_every_kind_gives_a_finite_answer(seed, n, p, q, kind, size, ratio):
     rng = np.random.default_rng(seed)
     Z1, Z2 = rng.standard_normal((n, p)), rng.standard_normal((n, q))
     if kind == "cauchy":
@@ -175,7 +177,8 @@ def test_every_kind_gives_a_finite_answer(seed, n, p, q, kind, size):
         Z1 = Z1 > 0
         Z1[0] = ~Z1[1]
     Z1 = Z1 if kind == "bool" else Z1 * size
-    Z2 = Z2 / size
+    size = 1.0 if kind == "bool" else size
+    Z2 = Z2 * (size * ratio if 1e-290 < size * ratio < 1e290 else size)
     if np.ptp(Z1.astype(float), axis=0).max() and np.ptp(Z2, axis=0).max():
         is_sane(quiet(Z1, Z2, cv=3))
 
@@ -400,6 +403,19 @@ def test_efficiency_of_one_column_is_not_defined():
     assert result.ica_efficiency is None and result.ica_efficiency_interval is None
 
 
+def test_interval_of_the_efficiency_by_hand():
+    rng = np.random.default_rng(0)
+    draws = [0.3, 0.1, 0.2] + 0.01 * rng.standard_normal((500, 3))
+    efficiency = (draws[:, 0] - draws[:, 2]) / (draws[:, 0] - draws[:, 1])
+    names, chance = ("rigid", "permutation", "ica"), np.ones(3)
+    columns = [1, 0, 2]
+    value, interval = _efficiency(
+        names, np.array([0.1, 0.3, 0.2]), draws[:, columns], chance, 0.8
+    )
+    assert value == pytest.approx(0.5)
+    np.testing.assert_allclose(interval, np.quantile(efficiency, [0.1, 0.9]))
+
+
 def test_unequal_sizes_outliers_and_level_are_said():
     Z1, Z2 = noisy_pair()
     text = str(quiet(Z1, 100 * Z2, confidence_level=0.8))
@@ -437,7 +453,7 @@ def test_both_units_are_reported():
 
 def frames(n=60):
     Z1, Z2 = noisy_pair(n=n)
-    ids = [f"id{k}" for k in range(n)]
+    ids = [f"id{k:02}" for k in range(n)]
     return pd.DataFrame(Z1, index=ids), pd.DataFrame(Z2, index=ids)
 
 
@@ -446,6 +462,16 @@ def test_frames_are_joined_by_index():
     expected = quiet(Z1, Z2)
     shuffled = Z2.sample(frac=1, random_state=0)
     np.testing.assert_array_equal(quiet(Z1, shuffled).error, expected.error)
+    # nor does it matter which side is in order
+    swapped = quiet(shuffled, Z1)
+    np.testing.assert_allclose(swapped.error, expected.error, rtol=1e-12)
+    np.testing.assert_allclose(swapped.chance, expected.chance, rtol=1e-12)
+    np.testing.assert_allclose(swapped.interval, expected.interval, rtol=1e-12)
+    mixed = shuffled.rename(index={"id07": 7})
+    rows = Z1.rename(index={"id07": 7})
+    np.testing.assert_allclose(
+        quiet(rows, mixed).error, quiet(mixed, rows).error, rtol=1e-12
+    )
     arrays = quiet(Z1.to_numpy(), Z2.to_numpy())
     np.testing.assert_array_equal(arrays.error, expected.error)
     # one frame alone has nothing to be joined to
@@ -457,17 +483,19 @@ def test_frames_are_joined_by_index():
 
 def test_ids_on_one_side_only_are_named():
     Z1, Z2 = frames()
-    short = Z2.drop(index=["id3", "id7"]).rename(index={"id5": "other"})
-    message = r"3 are in Z1 only \('id3', 'id5', 'id7'\); 1 are in Z2 only \('other'\)"
+    short = Z2.drop(index=["id03", "id07"]).rename(index={"id05": "other"})
+    message = (
+        r"3 are in Z1 only \('id03', 'id05', 'id07'\); 1 are in Z2 only \('other'\)"
+    )
     with pytest.raises(ValueError, match=message):
         alignment_errors(Z1, short)
     with pytest.warns(UserWarning, match=message):
         dropped = alignment_errors(Z1, short, unmatched="drop", **QUICK)
-    kept = Z1.index.drop(["id3", "id5", "id7"])
+    kept = Z1.index.drop(["id03", "id05", "id07"])
     expected = quiet(Z1.loc[kept], Z2.loc[kept])
     assert dropped.n_samples == 57
     np.testing.assert_array_equal(dropped.error, expected.error)
-    message = r"60 are in Z1 only \('id0', .* and 55 more\)"
+    message = r"60 are in Z1 only \('id00', .* and 55 more\)"
     with pytest.raises(ValueError, match=message):
         alignment_errors(Z1, Z2.reset_index(drop=True), unmatched="drop")
     with pytest.raises(ValueError, match="10 are in Z1 only"):
@@ -476,8 +504,8 @@ def test_ids_on_one_side_only_are_named():
 
 def test_ids_that_occur_twice_are_named():
     Z1, Z2 = frames()
-    twice = Z2.rename(index={"id5": "id4"})
-    with pytest.raises(ValueError, match=r"Z2 has 1 id\(s\) more than once.*'id4'"):
+    twice = Z2.rename(index={"id05": "id04"})
+    with pytest.raises(ValueError, match=r"Z2 has 1 id\(s\) more than once.*'id04'"):
         alignment_errors(Z1, twice)
     with pytest.raises(ValueError, match="Z1 has 1 id"):
         alignment_errors(twice, Z1)
@@ -497,13 +525,15 @@ def test_groups_follow_the_ids():
         quiet(Z1, Z2.sample(frac=1, random_state=2), groups=mixed).error,
         expected.error,
     )
-    with pytest.raises(ValueError, match=r"no label for 2 id\(s\) of Z1: 'id8', 'id9'"):
-        alignment_errors(Z1, Z2, groups=labels.drop(["id8", "id9"]))
+    with pytest.raises(
+        ValueError, match=r"no label for 2 id\(s\) of Z1: 'id08', 'id09'"
+    ):
+        alignment_errors(Z1, Z2, groups=labels.drop(["id08", "id09"]))
     with pytest.raises(ValueError, match="groups has 1 id"):
-        alignment_errors(Z1, Z2, groups=labels.rename({"id8": "id9"}))
-    short = Z2.drop(index=["id3"])
+        alignment_errors(Z1, Z2, groups=labels.rename({"id08": "id09"}))
+    short = Z2.drop(index=["id03"])
     kept = quiet(Z1, short, groups=labels.to_numpy(), unmatched="drop")
-    again = quiet(Z1.drop(index="id3"), short, groups=labels.drop("id3"))
+    again = quiet(Z1.drop(index="id03"), short, groups=labels.drop("id03"))
     np.testing.assert_array_equal(kept.error, again.error)
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -56,10 +58,47 @@ def test_lost_directions_are_infinite_and_no_direction_is_refused():
         bi_lipschitz(np.zeros((3, 4, 2)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 3), (20, 5), (200, 40)])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_dependent_columns_are_infinite_to_rounding(dtype, shape, scale):
+    """By products and by repeats; independent ones of condition 1e4 are not."""
+    rng = np.random.default_rng(0)
+    rows, columns = shape
+    for lost in (1, 2):
+        left = rng.standard_normal((50, rows, columns - lost))
+        right = rng.standard_normal((50, columns - lost, columns))
+        dependent = (scale * (left @ right)).astype(dtype)
+        assert bi_lipschitz(dependent).L == bi_lipschitz(dependent).bound == np.inf
+        assert bi_lipschitz(dependent).smallest == 0
+    repeated = orthonormal(50, rows, columns)
+    repeated[..., -1] = repeated[..., 0]
+    assert bi_lipschitz((scale * repeated).astype(dtype)).L == np.inf
+    values = np.geomspace(1e-4, 1, columns)
+    thin = (scale * orthonormal(50, rows, columns) * values).astype(dtype)
+    assert bi_lipschitz(thin).L == pytest.approx(99, rel=1e-2)
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    jacobians = orthonormal(4, 5, 2)
+    expected = bi_lipschitz(jacobians)
+    tensor = torch.tensor(jacobians, requires_grad=True)
+    assert bi_lipschitz(tensor) == expected
+    half = bi_lipschitz(tensor.to(torch.bfloat16))
+    assert half.L == pytest.approx(0, abs=0.02)
+    for other in (tensor.reshape(4, 10), tensor[:0], tensor[0, 0, 0]):
+        with pytest.raises(
+            ValueError, match=rf"got {re.escape(str(tuple(other.shape)))}"
+        ):
+            bi_lipschitz(other)
+
+
 @pytest.mark.parametrize(
     "jacobians, options, match",
     [
         (np.ones((3, 2)), {}, r"got \(3, 2\)"),
+        ([np.eye(2), np.eye(3)], {}, "of one shape"),
         (np.ones((0, 2, 2)), {}, r"got \(0, 2, 2\)"),
         (np.full((2, 2, 2), np.nan), {}, "sample 0 are not finite"),
         (np.ones((2, 2, 2), complex), {}, "real numbers"),

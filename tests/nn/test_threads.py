@@ -1,10 +1,21 @@
-"""Training in a forked child of a process that trained in several threads."""
+"""Forked children, workers that share a card, and generators."""
 
 import os
 import subprocess
 import sys
+import threading
+import warnings
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from joblib import Parallel, delayed
+from torch import nn
+
+from skident import AutoencoderEmbedder, LayerEmbedder, _layer_embedder
+from skident._nn import threads
+from skident._nn.threads import fitting_threads, seeded
 
 CODE = """
 import os
@@ -36,3 +47,105 @@ def test_forked_child_of_a_process_that_trained_does_not_hang():
         [sys.executable, "-W", "ignore", "-c", CODE], env=environment, timeout=60
     )
     assert done.returncode == 0
+
+
+# Workers that share a card
+
+
+def step_on(name):
+    """Make one step's preparations on a device that need not be there."""
+    net = SimpleNamespace(device=torch.device(name), module_=nn.Linear(2, 2))
+    with fitting_threads(net, 10):
+        pass
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    monkeypatch.setattr(threads, "_not_warned", threading.Lock())
+
+
+def check_message(message):
+    assert "computes on cuda:0" in message
+    for remedy in ("n_jobs=1", "device='cpu'", "CUDA_VISIBLE_DEVICES"):
+        assert remedy in message
+
+
+def test_worker_threads_on_a_card_warn_once(fresh):
+    with pytest.warns(UserWarning) as caught:
+        Parallel(2, backend="threading")(delayed(step_on)("cuda:0") for _ in range(9))
+    assert len(caught) == 1
+    check_message(str(caught[0].message))
+
+
+@pytest.mark.slow
+def test_worker_processes_on_a_card_warn_once_each(fresh):
+    def twice():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            step_on("cuda:0"), step_on("cuda:0")
+        return os.getpid(), [str(w.message) for w in caught]
+
+    found = Parallel(2)(delayed(twice)() for _ in range(6))
+    for process in {process for process, _ in found}:
+        messages = [m for other, some in found if other == process for m in some]
+        assert len(messages) == 1
+        check_message(messages[0])
+
+
+def test_nobody_warns_on_the_cpu_or_alone(fresh):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Parallel(2, backend="threading")(delayed(step_on)("cpu") for _ in range(2))
+        Parallel(1)(delayed(step_on)("cuda:0") for _ in range(2))
+        step_on("cuda:0")
+
+
+def test_training_and_transforming_ask_whether_a_card_is_shared(monkeypatch):
+    devices = []
+    monkeypatch.setattr(threads, "warn_of_sharing", devices.append)
+    monkeypatch.setattr(_layer_embedder, "warn_of_sharing", devices.append)
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    embedder = AutoencoderEmbedder(2, max_epochs=1, device="cpu").fit(X)
+    assert devices == [torch.device("cpu")]
+    embedder.transform(X)
+    assert len(devices) == 2
+    LayerEmbedder(nn.Linear(4, 2), "", device="cpu").fit(X)
+    assert len(devices) == 3
+
+
+# Generators
+
+
+def test_cuda_is_not_started_for_its_generator(monkeypatch):
+    """Its state would come with memory of the card, and a fork could not use it."""
+
+    def never(*args):
+        raise AssertionError("CUDA was asked")
+
+    for name in ("manual_seed_all", "get_rng_state", "device_count", "init"):
+        monkeypatch.setattr(torch.cuda, name, never)
+    with seeded(5):
+        first = torch.rand(3)
+    assert torch.equal(first, torch.rand(3, generator=torch.Generator().manual_seed(5)))
+
+
+def test_generators_of_cards_in_use_are_seeded_and_put_back(monkeypatch):
+    states = [torch.tensor([1]), torch.tensor([2])]
+
+    def put(state, card):
+        states[card] = state
+
+    def seed(number):
+        states[:] = [torch.tensor([number])] * 2
+
+    for name, function in {
+        "is_initialized": lambda: True, "device_count": lambda: 2,
+        "get_rng_state": lambda card: states[card], "set_rng_state": put,
+        "manual_seed_all": seed,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with seeded(7):
+            assert states == [7, 7]
+    assert states == [1, 2]

@@ -131,3 +131,19 @@ def test_no_learning_curve_and_unknown_kind_are_said(pair, errors):
         AlignmentDisplay(without).plot(kind="learning_curve")
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'curve'"):
         AlignmentDisplay(errors).plot(kind="curve")
+
+
+@pytest.mark.parametrize("interval", [None, np.zeros(3), np.array([0.1, np.nan])])
+def test_efficiency_without_its_interval_is_named(errors, interval):
+    with pytest.raises(
+        ValueError, match=r"errors\.ica_efficiency_interval must be fin"
+    ):
+        AlignmentDisplay(errors._replace(ica_efficiency_interval=interval))
+    none = errors._replace(ica_efficiency=None, ica_efficiency_interval=None)
+    assert AlignmentDisplay(none).plot().ax_.get_title(loc="left") == ""
+
+
+@pytest.mark.parametrize("kind", ["error", "learning_curve"])
+def test_any_name_is_a_title(errors, kind):
+    ax = AlignmentDisplay(errors).plot(name=3, kind=kind).ax_
+    assert ax.get_title(loc="left").splitlines()[0] == "3"
