@@ -3,7 +3,9 @@
 A rotation is found in three steps: the better of two starts that depend on the data
 alone, symmetric fixed-point steps, and safeguarded second-order steps until the
 gradient is below the tolerance. Of many rows, the first steps see a sample, and the
-last ones all rows: first in float32, then in float64.
+last ones all rows: first in float32, then in float64. Where that ends at dependent
+sources, better points are looked for in planes of two sources and from more starts, on
+the rows of the first steps.
 """
 
 from typing import NamedTuple
@@ -38,7 +40,7 @@ from skident._math.rows import (
 SUBSET_ROWS = 20_000
 # Numbers in the largest sample that is stored.
 SAMPLE_ENTRIES = 2**22
-# Components up to which one start is enough.
+# Components up to which the first start is one, and dependent ones get more.
 _FEW = 16
 _PATIENCE = 10
 _FIXED_POINT_STEPS = 400
@@ -51,7 +53,6 @@ _MOST_STARTS = 8
 _SAME = 1e-5
 _JUDGED = 3
 _DECOUPLINGS = 5
-_SAME = 1e-5
 _SAMPLE_PASSES = 100
 # Gradient below which float32 sums are no guide.
 _SINGLE_TOL = 1e-6
@@ -222,35 +223,35 @@ def _climb(stage, point, problem, max_iter, known=()):
     """Descend in the first stage, and on from points that are not the best.
 
     Where sources are dependent the curvature is not what a Newton step takes it for,
-    so that no step is taken on trust. ``known`` are points from which all this was
-    done before.
+    so that no step is taken on trust. After ``max_iter`` passes no other descent is
+    begun. ``known`` are points from which all this was done before.
     """
-    rows, n_iter = stage.rows, 0
+    rows, spent = stage.rows, 0
     noise = 1e-3 if stage.whole else 10.0 / np.sqrt(rows.n_rows)
 
     def further(rotation, state=None, trust=False):
-        nonlocal n_iter
-        history, left = History(), max(1, max_iter - n_iter)
-        point = descend(stage, rotation, problem, left, history, state, trust=trust)
-        n_iter += point.n_iter
+        nonlocal spent
+        history = History()
+        point = descend(stage, rotation, problem, max_iter, history, state, trust=trust)
+        spent += point.n_iter
         return _Found(point, problem, history, survey(rows, point, problem))
 
     best = further(point.rotation, point.state, trust=True)
-    if best.seen.dependent and not stage.last:
+    if best.seen.dependent and not stage.last and spent < max_iter:
         best = further(best.point.rotation)
-    free = best
+    trial = best
     for _ in range(_DECOUPLINGS):
-        if not free.seen.coupled:
-            best = free
+        if not trial.seen.coupled or spent >= max_iter:
             break
-        free = further(free.seen.decouple(free.point.rotation))
+        trial = further(trial.seen.decouple(trial.point.rotation))
+    best = best if trial.seen.coupled else trial
     for _ in range(_ROUNDS):
         if any(best.same(one) for one in known):
             break
         free, largest = best.rank
         enough = free, (1 + _PROGRESS / rows.n_components) * largest
         for rotation in escapes(rows, best.point, problem, best.seen, noise):
-            if n_iter >= max_iter:
+            if spent >= max_iter:
                 break
             trial = further(rotation)
             if trial.rank > enough:
@@ -258,7 +259,7 @@ def _climb(stage, point, problem, max_iter, known=()):
                 break
         else:
             break
-    return best._replace(point=best.point._replace(n_iter=n_iter))
+    return best
 
 
 def _more_starts(rows, rotation):
@@ -278,10 +279,9 @@ def _search(stage, judge, start, contrast, max_iter, steps):
     """Return the best point of the first stage.
 
     Few sources are searched from more starts if those of the first are dependent, and
-    from most as long as all are coupled. A
-    point without coupled sources is better than one with them, as mixtures of some
-    sources are further from Gaussian than the sources. Then the objective counts, at
-    last that on the rows of the next stage.
+    from most as long as all are coupled. A point without coupled sources is better than
+    one with them, as mixtures of some sources are further from Gaussian than the
+    sources. Then the objective counts, at last that on the rows of the next stage.
     """
     rows = stage.rows
     plain = _problem(contrast, rows.n_components)
