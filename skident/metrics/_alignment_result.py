@@ -191,7 +191,7 @@ class AlignmentErrors(NamedTuple):
         if self.enough_rows is None:
             return f"fewer than {_ROWS_A_COLUMN} training rows a column: too few to say"
         short = [
-            f"{name} {error:.3f} (to about {expected:.3f})"
+            f"{name} {error:.3f} ({_end(error, expected)})"
             for name, error, expected, enough in zip(
                 self.transformations,
                 self.error,
@@ -204,6 +204,12 @@ class AlignmentErrors(NamedTuple):
         if not short:
             return "enough rows: errors change by less than 5 % with more"
         return f"more rows would change {', '.join(short)}"
+
+
+def _end(error, expected):
+    """Say where a curve that has not settled goes."""
+    falls = expected < (1.0 - _ENOUGH) * error
+    return f"to about {expected:.3f}" if falls else "it still rises"
 
 
 def extrapolated(sizes, curve, width):

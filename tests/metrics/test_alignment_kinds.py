@@ -360,6 +360,17 @@ def test_extrapolation():
     assert extrapolated(sizes, curve, width=34) == (None, None)
 
 
+def test_an_error_that_rises_is_said():
+    result = quiet(*noisy_pair(n=400), transformations=("rigid", "linear"))
+    rising = result._replace(
+        enough_rows=np.array([True, False]), expected_error=result.error
+    )
+    assert str(rising).endswith(
+        f"more rows would change linear {result.error[1]:.3f} (it still rises)"
+    )
+    assert "more rows would change" not in str(result)
+
+
 def test_too_few_rows_are_said():
     result = quiet(*noisy_pair(n=30, p=8, q=8), transformations=("rigid",))
     assert result.enough_rows is None and len(result.train_sizes) == 3
