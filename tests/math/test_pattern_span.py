@@ -152,3 +152,20 @@ def test_nothing_is_claimed_in_random_spans_or_of_independent_columns():
     assert n_false <= 1
     _, basis = noisy_span(3, 64, 0.1, 0)
     assert not find_patterns(basis, independent, 3, **AUTO).claimed.any()
+
+
+@pytest.mark.parametrize("n_patterns", [3, None])
+def test_data_give_the_span_that_a_decoder_missed(n_patterns):
+    """Rows by block Gibbs at a temperature where nothing is ordered."""
+    rng, beta = np.random.default_rng(0), 0.8
+    patterns = rng.choice([-1.0, 1.0], size=(3, 32))
+    signs = rng.choice([-1.0, 1.0], size=(4000, 32))
+    for _ in range(60):
+        noise = rng.standard_normal((4000, 3)) / np.sqrt(beta * 32)
+        logits = 2 * beta * (signs @ patterns.T / 32 + noise) @ patterns
+        signs = np.where(rng.random(signs.shape) < 1 / (1 + np.exp(-logits)), 1.0, -1.0)
+    wrong = random_basis(32, 5, 0)
+    params = {**AUTO, "n_patterns": n_patterns, "data_span": True}
+    found = find_patterns(wrong, signs > 0, 5, **params)
+    assert found.from_data and found.basis.shape == (32, 3)
+    assert found.claimed.all() and exact(found.patterns, patterns.astype(int)) == 3
