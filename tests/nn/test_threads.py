@@ -52,11 +52,16 @@ def test_forked_child_of_a_process_that_trained_does_not_hang():
 # Workers that share a card
 
 
-def step_on(name):
-    """Make one step's preparations on a device that need not be there."""
-    net = SimpleNamespace(device=torch.device(name), module_=nn.Linear(2, 2))
-    with fitting_threads(net, 10):
-        pass
+@pytest.fixture
+def step_on():
+    # A local function: worker processes get it by value, as they cannot import tests.
+    def step_on(name):
+        """Make one step's preparations on a device that need not be there."""
+        net = SimpleNamespace(device=torch.device(name), module_=nn.Linear(2, 2))
+        with fitting_threads(net, 10):
+            pass
+
+    return step_on
 
 
 @pytest.fixture
@@ -70,7 +75,7 @@ def check_message(message):
         assert remedy in message
 
 
-def test_worker_threads_on_a_card_warn_once(fresh):
+def test_worker_threads_on_a_card_warn_once(fresh, step_on):
     with pytest.warns(UserWarning) as caught:
         Parallel(2, backend="threading")(delayed(step_on)("cuda:0") for _ in range(9))
     assert len(caught) == 1
@@ -78,7 +83,7 @@ def test_worker_threads_on_a_card_warn_once(fresh):
 
 
 @pytest.mark.slow
-def test_worker_processes_on_a_card_warn_once_each(fresh):
+def test_worker_processes_on_a_card_warn_once_each(fresh, step_on):
     def twice():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -92,7 +97,7 @@ def test_worker_processes_on_a_card_warn_once_each(fresh):
         check_message(messages[0])
 
 
-def test_nobody_warns_on_the_cpu_or_alone(fresh):
+def test_nobody_warns_on_the_cpu_or_alone(fresh, step_on):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Parallel(2, backend="threading")(delayed(step_on)("cpu") for _ in range(2))
