@@ -63,10 +63,15 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         errors are in the units of the input (see Notes).
     whiten_solver : {"auto", "svd", "eigh"}, default="auto"
         "eigh" of the correlation matrix, fast for many rows; "svd" of the scaled rows,
-        which are copied; "auto" is "eigh" if there are more rows than columns.
+        which are copied; "auto" is "eigh" if there are more rows than columns, unless
+        ``rank_tol`` is below 1e-7.
     rank_tol : float, default=None
         Directions of the columns, scaled to unit variance, whose standard deviation is
         below ``rank_tol`` times the largest are cut, by either solver; None is 1e-6.
+        "eigh" resolves no less than :math:`1.5 \cdot 10^{-8} \sqrt{p}`, :math:`p` the
+        number of columns. A column that varies by less than 1e-7 of its values (by a
+        tenth of ``rank_tol`` if that is less, but never within the rounding of its
+        type) is constant: subtract the first row if that is signal.
     max_iter : int, default=200
         Most passes over all rows in each start.
     tol : float, default=1e-4
@@ -145,8 +150,9 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     largest absolute value is positive. Two whose variances differ by less than the
     solver resolves, about ``tol`` relative, or more if a component is near Gaussian,
     may change places between fits of the same rows in another order. Outputs have
-    variance 1 with divisor ``n_samples`` on the rows of ``fit``. Everything is solved
-    in float64; ``transform`` returns the float type it is given. On the same machine
+    variance 1 with divisor ``n_samples`` on the rows of ``fit``. First steps on many
+    rows are float32, the last ones float64, whatever the type of the rows;
+    ``transform`` returns the float type it is given. On the same machine
     and with the same versions fits are bit for bit the same; elsewhere, and for other
     threads or orders of the rows, components agree to about ``tol``.
 
@@ -172,9 +178,10 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Rows are read in blocks, from memory, a memory map or a sequence of blocks, in some
     passes for the covariance and then two to four for the rotation, which begins on a
-    sample. Beyond the input, memory for that sample (4 million numbers, or up to 150
-    rows a component), one block a thread and a few matrices of ``n_features`` columns
-    and rows is needed, however many rows there are.
+    sample. Beyond the input, memory for that sample (of at most 8 million numbers,
+    60,000 rows or 150 rows a component, whichever is most), one block a thread and a
+    few matrices of ``n_features`` columns and rows is needed, however many rows there
+    are.
 
     ``score`` is comparable between contrasts and numbers of components, as it is a
     density on the whole ``rank_``-dimensional space of the data: each component has the
@@ -489,7 +496,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if constant.size:
             listed = [describe_column(j, names) for j in constant[:_NAMED]]
             more = constant.size - len(listed)
-            message += f" Constant: {', '.join(listed)}"
+            message += f" Constant or nearly so: {', '.join(listed)}"
             message += f" and {more} more." if more else "."
         wanted = self.n_components
         if isinstance(wanted, Integral) and wanted > white.rank:

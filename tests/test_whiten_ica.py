@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import threadpoolctl
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -383,6 +383,7 @@ def repeats(seed, n=80, p=3):
     contrast=st.sampled_from(["logcosh", "exp", "cube", "adaptive"]),
     solver=st.sampled_from(["svd", "eigh"]),
 )
+@example(seed=216948, contrast="adaptive", solver="svd")  # fixed-point steps wander
 def test_weights_count_as_repeats(seed, contrast, solver):
     X, times = repeats(seed)
     model = WhitenICA(contrast=contrast, whiten_solver=solver)
@@ -461,10 +462,10 @@ def test_copies_and_small_noise_do_not_matter(seed, noise):
     rng = np.random.default_rng(seed)
     X /= X.std(axis=0)
     copy = X[:, [0]] + noise * rng.standard_normal((1000, 1))
-    near = 5.0 + noise * rng.standard_normal((1000, 1)) * (noise == 1e-10) * 1e-8
+    near = 1.0 + noise * rng.standard_normal((1000, 1))
     wide = np.c_[X, copy, X[:, [1]] - X[:, [2]], near]
     plain, more = WhitenICA().fit(X), quiet(WhitenICA(), wide)
-    assert more.rank_ == plain.rank_ == 3
+    assert more.rank_ == plain.rank_ == 3 and not more.mixing_[5].any()
     match = np.abs(plain.transform(X).T @ more.transform(wide)) / 1000
     np.testing.assert_allclose(np.sort(match, axis=None)[-3:], 1.0, atol=1e-6)
 
@@ -671,6 +672,35 @@ def test_many_components(seed):
     ica = WhitenICA().fit(X)
     assert ica.converged_ and ica.n_iter_ <= 20
     assert amari_distance(ica.mixing_, A) < 0.03
+
+
+@pytest.mark.slow
+def test_many_heavy_tails_are_found_from_far_rows():
+    """From the start by fourth moments alone it takes some 40 passes."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((160, 160))
+    ica = WhitenICA().fit(rng.laplace(size=(8000, 160)) @ A.T)
+    assert ica.converged_ and ica.n_iter_ <= 15
+    assert amari_distance(ica.mixing_, A) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "adaptive"])
+@pytest.mark.parametrize(("k", "n_fits"), [(2, 100), (8, 25), (24, 6)])
+def test_level_of_gaussian_components(contrast, k, n_fits):
+    """Nearly all of them lie below it, and some not far below.
+
+    Expected are 98 of 100 below and 13 to 30 within 1 of it; of the 144 to 200 here
+    fewer than 90 % or 3 % happen once in 1e6 times.
+    """
+    level, found = 1 + 1.3 * np.sqrt(k), []
+    for seed in range(n_fits):
+        X = np.random.default_rng([k, seed]).standard_normal((4000, k))
+        found.append(quiet(WhitenICA(contrast=contrast), X).non_gaussianity_)
+    assert np.mean(np.array(found) < level) > 0.9
+    assert np.mean(np.array(found) > level - 1) > 0.03
+    with pytest.warns(UserWarning, match="cannot be told from Gaussian"):
+        WhitenICA(contrast=contrast).fit(X)
 
 
 def test_contrast_that_breaks_off_is_named_by_the_fit():

@@ -43,6 +43,8 @@ SAMPLE_ENTRIES = 2**22
 # Components up to which the first start is one, and dependent ones get more.
 _FEW = 16
 _PATIENCE = 10
+# Changes of sign a source that end the fixed-point steps.
+_FLIPS = 3.0
 _FIXED_POINT_STEPS = 400
 _PROGRESS = 1e-3
 # Improvements of a point of the first stage; starts besides the first of dependent
@@ -132,7 +134,8 @@ def _fixed_point(rows, point, name, steps):
         With "adaptive", the contrast that fits the tails of each source.
     """
     problem = _problem(name, rows.n_components)
-    best, largest, waited = (point, problem), -np.inf, 0
+    best, largest, waited, flips = (point, problem), -np.inf, 0, 0
+    signs = point.state.signs
     heavy = np.zeros(rows.n_components, bool)
     for _ in range(steps):
         rotation, state = point.rotation, point.state
@@ -151,7 +154,9 @@ def _fixed_point(rows, point, name, steps):
             best, largest = (point, problem), objective
         if state.angle < NEAR:
             return point, problem
-        if waited >= _PATIENCE:
+        # Where most signs keep changing, steps wander, and blow up the rounding.
+        flips, signs = flips + (signs != state.signs).mean(), state.signs
+        if waited >= _PATIENCE or flips >= _FLIPS:
             break
         step = state.signs[:, None] * (np.diag(state.curvatures) - state.slopes)
         rotation = polar(step) @ rotation

@@ -133,6 +133,9 @@ def sources(rows, rotation, dtype, use):
     """
     matrix = np.ascontiguousarray((rotation @ rows.matrix).T, dtype=dtype)
     plain = rows.is_stored and rows.source[0].dtype == dtype
+    if plain and rows.weights is None and rows.n_rows <= block_rows(rows.n_components):
+        parts = use(rows.source[0] @ matrix, None)
+        return [np.asarray(part, np.float64) / rows.n_rows for part in parts]
 
     def task(piece, start):
         total = None
@@ -149,12 +152,8 @@ def sources(rows, rotation, dtype, use):
             total = parts if total is None else add(total, parts)
         return total
 
-    if plain and rows.n_rows <= block_rows(rows.n_components):
-        found = (task(rows.source[0], 0),)
-    else:
-        found = pieces(rows.source, rows.run, task)
     total = None
-    for parts in found:
+    for parts in pieces(rows.source, rows.run, task):
         parts = [np.asarray(part, dtype=np.float64) for part in parts]
         total = parts if total is None else add(total, parts)
     return [part / rows.n_rows for part in total]
@@ -231,7 +230,8 @@ def half_curvatures(rows, rotation, contrast, state):
         fourth = np.einsum("ij,ij->j", part, square)
         return share.T @ square, np.einsum("ij,ij->j", share, bend), fourth
 
-    mixed, bends, fourth = sources(rows, rotation, np.float32, use)
+    dtype = rows.source[0].dtype if rows.is_stored else np.float32
+    mixed, bends, fourth = sources(rows, rotation, dtype, use)
     half = state.signs[:, None] * (mixed - state.slopes.diagonal()[:, None])
     mean = state.curvatures[:, None]
     bent, spread = bends - state.curvatures**2, fourth - 1.0

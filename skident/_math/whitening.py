@@ -26,6 +26,8 @@ from skident._math.rows import (
 __all__ = ["RANK_TOL", "SOLVERS", "Whitening", "centred_product", "whiten"]
 
 RANK_TOL = 1e-6
+# Range of a column, in units of its values, up to which it is noise on a constant.
+CONSTANT_TOL = 1e-7
 SOLVERS = ("auto", "svd", "eigh")
 _EPS = np.finfo(np.float64).eps
 # Ranges of columns whose squares are numbers.
@@ -66,10 +68,11 @@ class Whitening(NamedTuple):
     rows: Rows
 
 
-def column_ranges(source, n_features, weights=None, run=map):
+def column_ranges(source, n_features, weights=None, run=map, tol=0.0):
     """Return mean, largest distance from it and constancy of each column.
 
-    A column counts as constant if its range is within rounding of its values.
+    A column counts as constant if its range is within rounding of its values, or within
+    ``tol`` of them.
 
     Parameters
     ----------
@@ -81,6 +84,8 @@ def column_ranges(source, n_features, weights=None, run=map):
         Positive.
     run : callable
         ``map`` or one in parallel threads.
+    tol : float
+        Relative.
 
     Returns
     -------
@@ -106,8 +111,9 @@ def column_ranges(source, n_features, weights=None, run=map):
     count = _count(source) if weights is None else weights.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         mean = origin + total / count
-        constant = high - low <= 8 * _EPS * np.maximum(np.abs(low), np.abs(high))
-        mean[constant] = origin[constant]
+        size = np.maximum(np.abs(low), np.abs(high))
+        constant = high - low <= max(tol, 8 * np.finfo(source[0].dtype).eps) * size
+        mean[high == low] = origin[high == low]
         reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
     return mean, reach, constant
 
@@ -302,7 +308,9 @@ def whiten(
     rank_tol : float, optional
         Directions of the scaled columns whose standard deviation is below
         ``rank_tol`` times the largest are cut; default 1e-6. "eigh" resolves no less
-        than the root of ``n_features`` times the float64 precision.
+        than the root of ``n_features`` times the float64 precision. Columns that vary
+        by less than 1e-7 of their values, or a tenth of a finer ``rank_tol``, are
+        constant.
     weights : ndarray of shape (n_samples,), optional
         Not negative; repeats of rows, but for "mle", which takes Kish's effective
         number of rows.
@@ -324,7 +332,9 @@ def whiten(
         source, weights = counted(source, weights)
         weights = weights * (len(weights) / weights.sum())
     n_rows, n_features = _count(source), source[0].shape[1]
-    mean, reach, constant = column_ranges(source, n_features, weights, run)
+    mean, reach, constant = column_ranges(
+        source, n_features, weights, run, min(CONSTANT_TOL, 0.1 * rank_tol)
+    )
     _check_ranges(mean, reach, constant)
     kept = ~constant
     inverse = np.where(kept, 1.0 / reach, 0.0)
@@ -353,8 +363,9 @@ class _Spectrum(NamedTuple):
 def _check_ranges(mean, reach, constant):
     if constant.all():
         raise ValueError(
-            f"Every column of X is constant (column 0 is {mean[0]:g}): there is no "
-            "variance to whiten."
+            f"Every column of X is constant (column 0 is {mean[0]:g}), exactly or but "
+            "for a relative noise that is taken for rounding: there is no variance to "
+            "whiten. If that noise is signal, subtract the first row."
         )
     wrong = np.flatnonzero(~constant & ~((reach >= _LEAST) & (reach <= 1 / _LEAST)))
     if wrong.size:

@@ -136,6 +136,47 @@ def test_gaussian_rows_converge_and_are_unstable():
     assert restarts.stability(best.rotation, halves).max() < 0.8
 
 
+@pytest.mark.parametrize(
+    ("objectives", "coupled", "kept"),
+    [
+        ([1.0, 2.0, 3.0, 2.0], [0, 0, 0, 0], 2),
+        ([3.0, 2.0, 1.0, 2.0], [0, 0, 0, 0], 0),
+        ([1.0, 1.0 + 1e-7, 1.0, 1.0], [0, 0, 0, 0], 0),
+        ([1.0, 1.0 + 1e-5, 1.0, 1.0], [0, 0, 0, 0], 1),
+        ([1.0, 5.0, 0.5, 0.7], [1, 1, 0, 0], 3),
+        ([1.0, 5.0, 9.0, 9.0], [0, 1, 1, 1], 0),
+    ],
+)
+def test_the_best_restart_is_kept(monkeypatch, objectives, coupled, kept):
+    """Larger by more than 1e-6, and not coupled; the halves of all are handed on."""
+    Z = white_rows(sources(0, 40, ["laplace", "uniform"]))[1]
+    real = ica.solve(Z)
+    solutions = [
+        real._replace(objective=objective, coupled=bool(some), n_iter=n)
+        for n, (objective, some) in enumerate(zip(objectives, coupled, strict=True))
+    ]
+    monkeypatch.setattr(restarts, "solve", lambda rows, **options: solutions[0])
+    monkeypatch.setattr(
+        restarts, "restart", lambda rows, k, **options: (solutions[k], [k, -k])
+    )
+    best, halves = restarts.solve_often(Z, range(1, 4))
+    assert best.n_iter == kept and halves == [[1, -1], [2, -2], [3, -3]]
+
+
+def test_a_restart_begins_anywhere_and_ends_on_all_rows():
+    Z = white_rows(sources(0, 300, ["laplace", "uniform", "student"]))[1]
+    best = ica.solve(Z, tol=1e-10)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        found, pair = restarts.restart(Z, rng, contrast="logcosh", tol=1e-10)
+        assert found.objective == pytest.approx(best.objective, rel=1e-9)
+        overlap = np.abs(found.rotation @ best.rotation.T)
+        np.testing.assert_allclose(overlap.max(axis=0), 1.0, atol=1e-9)
+        # Halves share no row: their solutions differ, and from that of all rows.
+        for one, other in ((pair[0], pair[1]), (pair[0], found.rotation)):
+            assert np.abs(np.abs(one @ other.T).max(axis=0) - 1.0).max() > 1e-4
+
+
 def test_stability_by_hand():
     """Components 0 and 1 turned against each other by 60 degrees, 2 left alone."""
     turn = linalg.block_diag([[0.5, np.sqrt(0.75)], [-np.sqrt(0.75), 0.5]], 1.0)

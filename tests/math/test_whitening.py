@@ -114,6 +114,23 @@ def test_constant_columns_are_marked_whatever_their_value():
         whiten(np.full((5, 2), 3.0))
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    "dtype, tol, level", [("d", None, 1e-7), ("d", 1e-9, 1e-10), ("f", None, 9.5e-7)]
+)
+def test_small_noise_on_a_constant_is_no_direction(solver, dtype, tol, level):
+    """Above the level it is one, in whatever unit, and beside whatever columns."""
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (400, 3))
+    for part, rank in ((0.5, 2), (2.0, 3)):
+        near = np.c_[X[:, :2], 3e5 * (1.0 + part * level * X[:, 2])].astype(dtype)
+        white = whiten(near, solver=solver, rank_tol=tol)
+        assert white.rank == rank
+        assert white.constant.tolist() == [False, False, rank == 2]
+        assert white.mean[2] == pytest.approx(near[:, 2].astype("d").mean(), rel=1e-14)
+    centred = np.c_[X[:, :2], near[:, 2] - near[0, 2]]
+    assert whiten(centred, solver=solver).rank == 3
+
+
 def test_large_offset_costs_no_more_than_its_rounding():
     X = planted(0, 300, 3, 3)
     shifted = X + 1e6
