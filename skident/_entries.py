@@ -22,6 +22,29 @@ def is_missing(label):
         return True
 
 
+def check_rectangular(X, name):
+    """Raise a ``ValueError`` for a list whose rows differ in length, naming the row."""
+    if not isinstance(X, list | tuple):
+        return
+    lengths = [_length(row) for row in X]
+    for k, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise ValueError(
+                f"{name} is no rectangular array: entry {k} has {_said(length)}, "
+                f"entry 0 {_said(lengths[0])}."
+            )
+
+
+def _length(row):
+    if hasattr(row, "shape"):
+        return row.shape[0] if len(row.shape) else None
+    return len(row) if isinstance(row, list | tuple) else None
+
+
+def _said(length):
+    return "one value" if length is None else f"a list of {length}"
+
+
 def check_numbers(X, name):
     """Name the first entry that is no real number.
 

@@ -5,7 +5,7 @@ from sklearn.utils.validation import validate_data
 
 from skident._entries import describe_column
 from skident._nn.likelihoods import LIKELIHOODS
-from skident._validation import TwoValuedInput, _to_cpu, check_finite, warn_constant
+from skident._validation import TwoValuedInput, check_finite, to_cpu, warn_constant
 
 
 class LikelihoodInput(TwoValuedInput):
@@ -60,7 +60,7 @@ class LikelihoodInput(TwoValuedInput):
                 X, reset=reset, min_samples=min_samples
             )
             return bits * np.int8(high - low) + np.int8(low), None
-        X = _to_cpu(X, "X")
+        X = to_cpu(X, "X")
         names = getattr(X, "columns", None)
         values = validate_data(
             self,

@@ -12,7 +12,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skident._compat import Interval, StrOptions
-from skident._entries import check_numbers, describe_column, is_missing
+from skident._entries import (
+    check_numbers,
+    check_rectangular,
+    describe_column,
+    is_missing,
+)
 
 FLOATS = (np.float64, np.float32)
 # Columns listed in a warning.
@@ -63,7 +68,7 @@ def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
         For NaN or infinity (with column, row and value), sparse or complex input,
         other than two dimensions, too few rows, or a width other than fitted.
     """
-    X = _to_cpu(X, name)
+    X = to_cpu(X, name)
     names = getattr(X, "columns", None)
     array = validate_data(
         estimator,
@@ -98,7 +103,7 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
     -------
     ndarray of shape (n_samples, n_features)
     """
-    X = _to_cpu(X, name)
+    X = to_cpu(X, name)
     names = getattr(X, "columns", None)
     if one_column and names is None:
         X = np.asarray(X)
@@ -213,7 +218,7 @@ def check_same_length(X, Y, names=("X", "Y")):
         )
 
 
-def _to_cpu(X, name):
+def to_cpu(X, name):
     """Refuse what holds no array, or a sparse one, and bring a tensor to numpy."""
     if isinstance(X, str | os.PathLike):
         raise ValueError(
@@ -249,6 +254,7 @@ def _to_cpu(X, name):
             )
         X = X.detach().resolve_conj().resolve_neg()
         return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+    check_rectangular(X, name)
     check_numbers(X, name)
     return X
 
@@ -302,6 +308,7 @@ def as_group_codes(groups, n_samples):
     """
     if groups is None:
         return np.arange(n_samples)
+    check_rectangular(groups, "groups")
     groups = np.asarray(groups)
     if groups.shape != (n_samples,):
         raise ValueError(
@@ -349,6 +356,7 @@ def as_weights(sample_weight, n_samples, *, min_positive=1, relative=False):
     """
     if sample_weight is None:
         return None
+    check_rectangular(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)
     if weights.dtype.kind == "c":
         raise ValueError("sample_weight must be real, but is complex.")
@@ -410,7 +418,7 @@ class TwoValuedInput:
         names = getattr(X, "columns", None)
         array = validate_data(
             self,
-            _to_cpu(X, "X"),
+            to_cpu(X, "X"),
             reset=reset,
             dtype="numeric",
             ensure_all_finite=False,

@@ -296,6 +296,14 @@ def test_text_is_named_with_column_and_row(estimator):
 
 
 @every
+def test_rows_of_other_length_are_named(estimator):
+    ragged = rows(estimator).tolist()
+    ragged[3] = ragged[3][:2]
+    with pytest.raises(ValueError, match=r"X is no rect.*entry 3 has a list of 2"):
+        fit(new(estimator), ragged, rows(estimator))
+
+
+@every
 def test_unfitted_use_is_named(estimator):
     with pytest.raises(NotFittedError):
         answer(new(estimator), rows(estimator))
@@ -338,6 +346,7 @@ def test_estimator_without_the_methods_is_refused_before_it_is_trained(kind):
         (np.zeros((60, 2)), r"one label a row"),
         (np.where(np.arange(60) == 7, np.nan, 1.0), "no label in row 7"),
         ([None if k == 3 else "a" for k in range(60)], "no label in row 3"),
+        ([[1], 2] * 30, "groups is no rectangular array: entry 1 has one value"),
         (np.zeros(60), "2 folds need at least as many groups, got 1"),
     ],
 )

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import pdist
+from sklearn.decomposition import FastICA
+from sklearn.model_selection import KFold
 
 from skident._math.diameters import diameters
 from skident._math.paired_rows import open_rows
@@ -250,6 +253,30 @@ def test_amari_distance_refuses():
         amari_distance(np.eye(3), np.eye(2))
     with pytest.raises(ValueError, match="columns of B"):
         amari_distance(np.eye(2), np.ones((2, 2)))
+
+
+def test_ica_error_by_another_solver():
+    """FastICA on either side, matched by correlation, mixed again, on other folds."""
+    rng = np.random.default_rng(0)
+    S = rng.laplace(size=(4000, 3)) * [1.0, 2.0, 3.0]
+    noisy = S + 0.2 * rng.standard_normal(S.shape)
+    sides = S @ rng.standard_normal((3, 3)), noisy @ rng.standard_normal((3, 4))
+    found = alignment_errors(*sides, transformations=("ica",), random_state=0)
+    for result, X, Y in ((found.forward, *sides), (found.backward, *sides[::-1])):
+        away = np.empty(4000)
+        for train, test in KFold(5, shuffle=True, random_state=1).split(X):
+            one, other = (
+                FastICA(3, tol=1e-8, max_iter=1000, random_state=0).fit(side[train])
+                for side in (X, Y)
+            )
+            cross = one.transform(X[train]).T @ other.transform(Y[train])
+            match = linear_sum_assignment(np.abs(cross), maximize=True)
+            turn = np.zeros((3, 3))
+            turn[match] = np.sign(cross[match])
+            mapped = other.inverse_transform(one.transform(X[test]) @ turn)
+            away[test] = np.linalg.norm(mapped - Y[test], axis=1)
+        # Folds differ: each is a mean over the same rows by maps that differ by 1 %.
+        assert result[0] == pytest.approx(away.mean() / pdist(Y).max(), rel=0.01)
 
 
 @pytest.mark.data
