@@ -212,6 +212,9 @@ class RigidAligner(_Aligner):
         proper rotation, as for molecules.
     scaling : bool, default=False
         Whether one factor for all coordinates is fitted.
+    center : bool, default=True
+        Whether means are taken off first, so that the map may translate; if not, it
+        keeps the origin, and both means are 0.
     pad : bool, default=True
         Whether the narrower of ``X`` and ``y`` is padded with columns of zeros; if
         not, other widths are an error. ``transform`` returns the wider width, the
@@ -226,9 +229,9 @@ class RigidAligner(_Aligner):
         The factor; 1 without ``scaling``, and where ``X`` and ``y`` have nothing in
         common.
     source_mean_ : ndarray of shape (n_features,)
-        Mean of ``X``.
+        Mean of ``X``; 0 without ``center``.
     target_mean_ : ndarray of shape (max(n_features, n_targets),)
-        Mean of ``y``, zero in padded columns.
+        Mean of ``y``, zero in padded columns and without ``center``.
     is_reflection_ : bool
         Whether the determinant is -1; False for other widths, where a reflection is a
         rotation of the wider space.
@@ -284,12 +287,14 @@ class RigidAligner(_Aligner):
     _parameter_constraints: ClassVar[dict] = {
         "allow_reflection": ["boolean"],
         "scaling": ["boolean"],
+        "center": ["boolean"],
         "pad": ["boolean"],
     }
 
-    def __init__(self, *, allow_reflection=True, scaling=False, pad=True):
+    def __init__(self, *, allow_reflection=True, scaling=False, center=True, pad=True):
         self.allow_reflection = allow_reflection
         self.scaling = scaling
+        self.center = center
         self.pad = pad
 
     def _find(self, X, y, weights):
@@ -303,6 +308,7 @@ class RigidAligner(_Aligner):
             weights=weights,
             allow_reflection=self.allow_reflection,
             scaling=self.scaling,
+            center=self.center,
         )
 
 
@@ -317,6 +323,9 @@ class LinearAligner(_Aligner):
     alpha : float or "cv", default=0.0
         Weight of the squared entries of the map, in squared units of ``X``. "cv"
         chooses the value of least leave-one-out error: see Notes.
+    center : bool, default=True
+        Whether means are taken off first, so that the map may translate; if not, it
+        keeps the origin, and both means are 0.
 
     Attributes
     ----------
@@ -328,9 +337,9 @@ class LinearAligner(_Aligner):
         The ridge used, in squared units of ``X`` (times those of the weights); the
         largest float if that is beyond it.
     source_mean_ : ndarray of shape (n_features,)
-        Mean of ``X``.
+        Mean of ``X``; 0 without ``center``.
     target_mean_ : ndarray of shape (n_targets,)
-        Mean of ``y``.
+        Mean of ``y``; 0 without ``center``.
     is_reflection_ : bool
         Whether the determinant is negative; False for other widths.
     is_unique_ : bool
@@ -375,14 +384,18 @@ class LinearAligner(_Aligner):
 
     _not_unique = "the columns of X are dependent, so several maps do equally well"
     _parameter_constraints: ClassVar[dict] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"cv"})]
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"cv"})],
+        "center": ["boolean"],
     }
 
-    def __init__(self, *, alpha=0.0):
+    def __init__(self, *, alpha=0.0, center=True):
         self.alpha = alpha
+        self.center = center
 
     def _find(self, X, y, weights):
-        found, self.alpha_ = affine.fit_linear(X, y, weights=weights, alpha=self.alpha)
+        found, self.alpha_ = affine.fit_linear(
+            X, y, weights=weights, alpha=self.alpha, center=self.center
+        )
         return found
 
     def _invert(self, X):
@@ -400,13 +413,17 @@ class PermutationAligner(_Aligner):
         Whether columns may change their sign.
     criterion : {"error", "correlation"}, default="error"
         What is summed: the inner products :math:`g` of centred columns (weighted by
-        row), which minimises the squared error, or their correlations.
+        row), which minimises the squared error, or their correlations (cosines, without
+        ``center``).
     assignment : {"auto", "optimal", "greedy"}, default="auto"
         How columns are matched. "optimal" solves the assignment problem, in time cubic
         in the width; "greedy" takes the largest :math:`|g|` first, then exchanges pairs
         of columns while that helps: at least half of the optimal sum, mostly all but
         a few per cent. "auto" is "optimal" up to 2000 columns of the narrower side,
         "greedy" beyond.
+    center : bool, default=True
+        Whether means are taken off first, so that the map may translate; if not, it
+        keeps the origin, and both means are 0.
 
     Attributes
     ----------
@@ -416,9 +433,9 @@ class PermutationAligner(_Aligner):
     scale_ : float
         Always 1.
     source_mean_ : ndarray of shape (n_features,)
-        Mean of ``X``.
+        Mean of ``X``; 0 without ``center``.
     target_mean_ : ndarray of shape (max(n_features, n_targets),)
-        Mean of ``y``, zero in padded columns.
+        Mean of ``y``, zero in padded columns and without ``center``.
     is_reflection_ : bool
         Whether the determinant is -1; False for other widths.
     is_unique_ : bool
@@ -452,12 +469,16 @@ class PermutationAligner(_Aligner):
         "signed": ["boolean"],
         "criterion": [StrOptions(set(procrustes.CRITERIA))],
         "assignment": [StrOptions(set(assignment.ASSIGNMENTS))],
+        "center": ["boolean"],
     }
 
-    def __init__(self, *, signed=True, criterion="error", assignment="auto"):
+    def __init__(
+        self, *, signed=True, criterion="error", assignment="auto", center=True
+    ):
         self.signed = signed
         self.criterion = criterion
         self.assignment = assignment
+        self.center = center
 
     def _find(self, X, y, weights):
         width = min(X.shape[1], y.shape[1])
@@ -469,6 +490,7 @@ class PermutationAligner(_Aligner):
             signed=self.signed,
             criterion=self.criterion,
             assignment=self.assignment_,
+            center=self.center,
         )
 
 

@@ -264,6 +264,9 @@ WEIGHTED = [
     LinearAligner(alpha=3.0),
     PermutationAligner(),
     PermutationAligner(criterion="correlation", signed=False),
+    RigidAligner(center=False, scaling=True),
+    LinearAligner(center=False),
+    PermutationAligner(center=False),
 ]
 
 
@@ -310,9 +313,11 @@ def test_weights_are_checked(aligner, weights, message):
     seed=seeds, p=widths, q=widths, n=st.integers(2, 30),
     size=st.sampled_from([1e-290, 1e-12, 1.0, 1e12, 1e290]),
     kind=st.sampled_from(["normal", "cauchy", "ties", "dependent"]),
-    weighted=st.booleans(),
+    weighted=st.booleans(), center=st.booleans(),
 )  # fmt: skip
-def test_scores_in_sample_are_ordered_always(seed, p, q, n, size, kind, weighted):
+def test_scores_in_sample_are_ordered_always(
+    seed, p, q, n, size, kind, weighted, center
+):
     """Permutation, rigid, rigid with scale, linear: any widths, weights, units."""
     rng = np.random.default_rng(seed)
     X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
@@ -327,7 +332,7 @@ def test_scores_in_sample_are_ordered_always(seed, p, q, n, size, kind, weighted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fits = [
-            clone(aligner).fit(X, Y, **options)
+            clone(aligner).set_params(center=center).fit(X, Y, **options)
             for aligner in (
                 PermutationAligner(assignment="greedy"),
                 PermutationAligner(),
@@ -335,7 +340,7 @@ def test_scores_in_sample_are_ordered_always(seed, p, q, n, size, kind, weighted
                 RigidAligner(scaling=True),
             )
         ]
-        linear = LinearAligner().fit(X, Y, **options)
+        linear = LinearAligner(center=center).fit(X, Y, **options)
     w = np.ones(n) if weighted is False else options["sample_weight"]
 
     def squared(aligner):
@@ -346,6 +351,30 @@ def test_scores_in_sample_are_ordered_always(seed, p, q, n, size, kind, weighted
     errors = [squared(aligner) for aligner in (*fits, linear)]
     slack = 1e-9 * (errors[0] + np.sum(w[:, None] * (X / size) ** 2))
     assert np.all(np.diff(errors) <= slack), errors
+
+
+@pytest.mark.parametrize("aligner", WEIGHTED, ids=str)
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, p=widths, q=widths)
+def test_maps_that_keep_the_origin(aligner, seed, p, q):
+    """They are those of the rows and their mirror images, whose mean is 0."""
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.standard_normal((30, k)) + rng.uniform(-9, 9, k) for k in (p, q))
+    found = clone(aligner).set_params(center=False).fit(X, Y)
+    mirrored = clone(aligner)
+    if getattr(aligner, "alpha", 0.0):
+        mirrored.set_params(alpha=2 * aligner.alpha)
+    mirrored.fit(np.vstack([X, -X]), np.vstack([Y, -Y]))
+    np.testing.assert_allclose(found.rotation_, mirrored.rotation_, atol=1e-9)
+    assert found.scale_ == pytest.approx(mirrored.scale_)
+    assert not found.source_mean_.any() and not found.target_mean_.any()
+    assert not found.transform(np.zeros((1, p))).any()
+    np.testing.assert_allclose(
+        found.transform(X), found.scale_ * X @ found.rotation_, atol=1e-12
+    )
+    if p <= q and not isinstance(aligner, LinearAligner):
+        back = found.inverse_transform(found.transform(X))
+        np.testing.assert_allclose(back, X, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
@@ -419,18 +448,19 @@ def test_inverse_is_the_pseudo_inverse(aligner, p, q):
 @pytest.mark.parametrize("n", [8, 60])
 @pytest.mark.parametrize("noise", [1e-6, 1.0, 30.0])
 @pytest.mark.parametrize("q", [1, 3])
-def test_ridge_by_cross_validation_is_that_of_an_independent_one(n, noise, q):
+@pytest.mark.parametrize("center", [True, False])
+def test_ridge_by_cross_validation_is_that_of_an_independent_one(n, noise, q, center):
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, 5)) + 4.0
     Y = X @ rng.standard_normal((5, q)) + noise * rng.standard_normal((n, q))
-    fitted = LinearAligner(alpha="cv").fit(X, Y)
-    grid = RIDGES * np.linalg.norm(X - X.mean(axis=0), 2) ** 2
-    peer = RidgeCV(alphas=grid).fit(X, Y)
+    fitted = LinearAligner(alpha="cv", center=center).fit(X, Y)
+    grid = RIDGES * np.linalg.norm(X - center * X.mean(axis=0), 2) ** 2
+    peer = RidgeCV(alphas=grid, fit_intercept=center).fit(X, Y)
     assert fitted.alpha_ == pytest.approx(peer.alpha_, rel=1e-6)
     np.testing.assert_allclose(
         fitted.transform(X), np.reshape(peer.predict(X), (n, q)), rtol=1e-6, atol=1e-6
     )
-    same = LinearAligner(alpha=fitted.alpha_).fit(X, Y)
+    same = LinearAligner(alpha=fitted.alpha_, center=center).fit(X, Y)
     np.testing.assert_allclose(same.rotation_, fitted.rotation_, atol=1e-12)
     assert fitted.is_unique_
 

@@ -18,7 +18,7 @@ RIDGES = 10.0 ** np.linspace(-10.0, 2.0, 25)
 _WELL_CONDITIONED = 1e-10
 
 
-def linear_map(X, Y, *, weights=None, alpha=0.0):
+def linear_map(X, Y, *, weights=None, alpha=0.0, center=True):
     r"""Find the affine map of least squared error, with an optional ridge.
 
     .. math:: \min_{B, b} \; \sum_n w_n \lVert x_n B + b - y_n \rVert^2
@@ -38,15 +38,17 @@ def linear_map(X, Y, *, weights=None, alpha=0.0):
     alpha : float or "cv"
         Weight of the squared entries of the map, in squared units of ``X``; see
         :func:`fit_linear`.
+    center : bool
+        Whether there is an intercept ``b``; else both means are 0.
 
     Returns
     -------
     Motion
     """
-    return fit_linear(X, Y, weights=weights, alpha=alpha)[0]
+    return fit_linear(X, Y, weights=weights, alpha=alpha, center=center)[0]
 
 
-def fit_linear(X, Y, *, weights=None, alpha=0.0):
+def fit_linear(X, Y, *, weights=None, alpha=0.0, center=True):
     r"""Return the map of :func:`linear_map` and its ridge.
 
     With ``alpha="cv"`` the ridge is that of ``RIDGES``, times the largest squared
@@ -62,7 +64,7 @@ def fit_linear(X, Y, *, weights=None, alpha=0.0):
     alpha : float
         In squared units of ``X``, times those of the weights.
     """
-    pair = pair_rows(X, Y, weights)
+    pair = pair_rows(X, Y, weights, center)
     p = pair.X.shape[1]
     unit = np.ones(p)
     if alpha == 0:
@@ -77,7 +79,7 @@ def fit_linear(X, Y, *, weights=None, alpha=0.0):
     kept = singular > EPS * max(pair.X.shape) * max(singular[0], np.finfo(float).tiny)
     power = 2 * exponent(pair.unit_x) + exponent(pair.unit_w)
     if isinstance(alpha, str):
-        ridge = _leave_one_out(pair, left, singular, loads)
+        ridge = _leave_one_out(pair, left, singular, loads, center)
         alpha = _saturated(ridge, power)
     else:
         ridge = _saturated(alpha, -power)
@@ -96,12 +98,12 @@ def _saturated(value, power):
         return float(min(np.ldexp(value, power), np.finfo(float).max))
 
 
-def _leave_one_out(pair, left, singular, loads):
+def _leave_one_out(pair, left, singular, loads, center):
     """Return the ridge of ``RIDGES`` of least leave-one-out error."""
     square = singular**2
     if square[0] == 0.0:
         return 0.0
-    mean_leverage = pair.root[:, 0] ** 2 / np.sum(pair.root**2)
+    mean_leverage = center * pair.root[:, 0] ** 2 / np.sum(pair.root**2)
     best, least = 0.0, np.inf
     for ridge in RIDGES * square[0]:
         shrink = square / (square + ridge)

@@ -162,7 +162,7 @@ def powers_of_two(sizes):
     return np.ldexp(1.0, exponents - 1)
 
 
-def pair_rows(X, Y, weights=None):
+def pair_rows(X, Y, weights=None, center=True):
     """Centre both sides and bring them into the range where squares are floats.
 
     Parameters
@@ -171,6 +171,8 @@ def pair_rows(X, Y, weights=None):
         Paired rows; the widths may differ.
     weights : ndarray of shape (n_samples,), optional
         Not negative, not all zero. Rows of weight zero are left out.
+    center : bool
+        Whether means are taken off; if not, they count as zero.
 
     Returns
     -------
@@ -182,18 +184,20 @@ def pair_rows(X, Y, weights=None):
         X, Y, weights = X[kept], Y[kept], np.asarray(weights, dtype=float)[kept]
         unit_w = float(powers_of_two(weights.max()))
         root = np.sqrt(weights / unit_w)[:, None]
-    X, mean_x, unit_x = _centre(X, root)
-    Y, mean_y, unit_y = _centre(Y, root)
+    X, mean_x, unit_x = _centre(X, root, center)
+    Y, mean_y, unit_y = _centre(Y, root, center)
     return Pair(X, Y, mean_x, mean_y, unit_x, unit_y, root, unit_w)
 
 
-def _centre(array, root):
+def _centre(array, root, center):
     """Return weighted centred rows in a unit, their mean, and the unit."""
     array = np.asarray(array, dtype=np.float64)
     low, high = array.min(axis=0), array.max(axis=0)
     largest = np.maximum(np.abs(low), np.abs(high))
     unit = float(powers_of_two(largest.max()))
     rows = array / unit
+    if not center:
+        return rows * root, np.zeros(array.shape[1]), unit
     # Centred on a row first: a constant column is then exactly zero.
     origin = rows[0].copy()
     rows -= origin

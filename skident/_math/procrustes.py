@@ -104,7 +104,7 @@ def _factor_in_span(X, Y, real, noise, proper):
     return R, strengths, unique
 
 
-def rigid_map(X, Y, *, weights=None, allow_reflection=True, scaling=False):
+def rigid_map(X, Y, *, weights=None, allow_reflection=True, scaling=False, center=True):
     r"""Find the rotation, translation and, if asked for, scale of least squared error.
 
     .. math:: \min_{R' R = I, \mu, c} \; \sum_n w_n \lVert c (x_n - \mu_X) R + \mu_Y
@@ -125,12 +125,14 @@ def rigid_map(X, Y, *, weights=None, allow_reflection=True, scaling=False):
         Whether the determinant may be -1.
     scaling : bool
         Whether the factor ``c`` is fitted; else it is 1.
+    center : bool
+        Whether there is a translation; else both means are 0.
 
     Returns
     -------
     Motion
     """
-    pair = pair_rows(X, Y, weights)
+    pair = pair_rows(X, Y, weights, center)
     p, q = pair.X.shape[1], pair.Y.shape[1]
     few = p >= q and 2 * len(pair.X) < p
     motion = _rigid(
@@ -193,6 +195,7 @@ def permutation_map(
     signed=True,
     criterion="error",
     assignment="auto",
+    center=True,
     check=True,
 ):
     r"""Match columns one to one after centring.
@@ -216,6 +219,8 @@ def permutation_map(
         What is made best.
     assignment : {"auto", "optimal", "greedy"}
         See :mod:`skident._math.assignment`.
+    center : bool
+        Whether means are taken off first.
     check : bool
         Whether to look for others that do as well, which takes as long again; if not,
         the map counts as unique.
@@ -224,7 +229,7 @@ def permutation_map(
     -------
     Motion
     """
-    pair = pair_rows(X, Y, weights)
+    pair = pair_rows(X, Y, weights, center)
     if criterion == "correlation":
         # Correlations know no units: columns of any size are brought to one.
         X, Y = (Z / powers_of_two(np.abs(Z).max(axis=0)) for Z in (pair.X, pair.Y))
