@@ -14,10 +14,7 @@ def judge(test):
     if not paired and (known is None or known.low <= 0.0):
         return "mean-field", [f"There is nothing to explain: the columns are {pairs}."]
     if paired:
-        reasons = [
-            f"The latents leave {u.value:.1%} [{u.low:.1%}, {u.high:.1%}] of the total "
-            f"correlation unexplained; the margin is {margin:.1%}."
-        ]
+        reasons = [f"{_left(u)}; the margin is {margin:.1%}."]
     else:
         reasons = [
             f"The columns are {pairs}, but not independent: their total correlation is "
@@ -34,10 +31,7 @@ def judge(test):
             "looked for."
         )
     else:
-        reasons.append(
-            f"-ELBO - H(p) bounds the unexplained fraction by {bound.value:.1%} "
-            f"[{bound.low:.1%}, {bound.high:.1%}]; the margin is {margin:.1%}."
-        )
+        reasons.append(f"{_bounded(bound)}; the margin is {margin:.1%}.")
     untrained = sum(
         getattr(model, "gain_over_independent_", 1.0) <= 0.0
         for model in test.estimators_
@@ -53,6 +47,39 @@ def judge(test):
     if convicted == acquitted:
         return "undecided", reasons
     return ("mean-field" if acquitted else "not mean-field"), reasons
+
+
+def _left(u):
+    """Say how much the latents leave; no estimate of it below 0 is said as such."""
+    figures = f"{u.value:.1%} [{u.low:.1%}, {u.high:.1%}]"
+    if u.value >= 0.0:
+        return f"The latents leave {figures} of the total correlation unexplained"
+    if u.high >= 0.0:
+        return (
+            "The latents leave nothing of the total correlation unexplained that can "
+            f"be told from 0: the estimate is {figures}"
+        )
+    return (
+        "The latents leave nothing of the total correlation unexplained: the estimate "
+        f"is {figures}, below 0 because data drawn from the fitted model, against "
+        "which it is measured, leaves more"
+    )
+
+
+def _bounded(bound):
+    """Say what the upper bound is; below 0 it is an error of the rows or of H(p)."""
+    figures = f"{bound.value:.1%} [{bound.low:.1%}, {bound.high:.1%}]"
+    if bound.value >= 0.0:
+        return f"-ELBO - H(p) bounds the unexplained fraction by {figures}"
+    if bound.high >= 0.0:
+        return (
+            "-ELBO - H(p) bounds the unexplained fraction by nothing that can be told "
+            f"from 0: the estimate is {figures}"
+        )
+    return (
+        f"-ELBO - H(p) bounds the unexplained fraction by {figures}, though none is "
+        "below 0: entropy= seems too large"
+    )
 
 
 def judge_capacity(rates, information):

@@ -326,7 +326,7 @@ def case(u, pvalue=0.001, bound=None, marginal=0.001, known=None, gain=1.0):
     test.unexplained_bound_ = None if bound is None else Estimate(*bound)
     test.pvalue_, test.marginal_pvalue_ = pvalue, marginal
     test.estimators_ = [SimpleNamespace(gain_over_independent_=gain)]
-    return judge(test)[0]
+    return judge(test)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,36 @@ def case(u, pvalue=0.001, bound=None, marginal=0.001, known=None, gain=1.0):
     ],
 )
 def test_verdict_by_equivalence_margin(arguments, verdict):
-    assert case(**arguments) == verdict
+    assert case(**arguments)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    "u, words",
+    [
+        ((0.02, -0.01, 0.04), "leave 2.0% [-1.0%, 4.0%] of the total correlation"),
+        ((-0.005, -0.012, 0.003), "can be told from 0: the estimate is -0.5% [-1.2%,"),
+        ((-0.02, -0.03, -0.01), "fitted model, against which it is measured, leaves"),
+    ],
+)
+def test_no_reason_says_that_less_than_nothing_is_left(u, words):
+    verdict, reasons = case(u)
+    assert verdict == "mean-field"
+    assert words in reasons[0] and reasons[0].endswith("the margin is 5.0%.")
+    assert "leave -" not in reasons[0]
+
+
+@pytest.mark.parametrize(
+    "bound, words",
+    [
+        ((0.02, -0.01, 0.04), "fraction by 2.0% [-1.0%, 4.0%]"),
+        ((-0.005, -0.012, 0.003), "told from 0: the estimate is -0.5% [-1.2%, 0.3%]"),
+        ((-0.02, -0.03, -0.01), "[-3.0%, -1.0%], though none is below 0: entropy= "),
+    ],
+)
+def test_a_bound_below_zero_is_explained(bound, words):
+    _, reasons = case((0.02, 0.01, 0.04), bound=bound)
+    (reason,) = (reason for reason in reasons if "-ELBO" in reason)
+    assert words in reason and reason.endswith("the margin is 5.0%.")
 
 
 @pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")

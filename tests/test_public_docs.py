@@ -1,5 +1,6 @@
 """Every public name has a complete docstring and a place in the API page."""
 
+import doctest
 import importlib
 import inspect
 import re
@@ -132,3 +133,18 @@ def test_incomplete_docstrings_are_seen(monkeypatch):
 
 def test_api_page_lists_every_public_name_once():
     assert sorted(documented_names()) == sorted(PUBLIC)
+
+
+SNIPPETS = [
+    page
+    for page in sorted((ROOT / "doc" / "user_guide").glob("*.rst"))
+    if ">>> " in page.read_text()
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", SNIPPETS, ids=lambda page: page.stem)
+def test_snippets_of_the_guide(page):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    found = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert found.attempted > 0 and found.failed == 0
