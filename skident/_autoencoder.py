@@ -115,7 +115,8 @@ class AutoencoderEmbedder(
         ``architecture``, ``n_filters`` and ``negative_slope`` are then not used. An
         instance is refused: its weights would pass from one fit to the next.
     module_params : dict or None, default=None
-        Further arguments of ``module``.
+        Further arguments of ``module``. Each fit copies them: a trained part among them
+        is where each starts from.
     device : str, default="auto"
         torch device: "auto" is CUDA where there is one, else the CPU. Or a name:
         "cpu", "cuda:1", "mps" (untested). What was fitted on a GPU loads on a CPU.
@@ -160,7 +161,10 @@ class AutoencoderEmbedder(
     ------
     ValueError
         For NaN or infinity (naming column and row), sparse input or a wrong width; for
-        images of another size than the columns; for "bce" and values beyond [0, 1].
+        images of another size than the columns; for "bce" and values beyond [0, 1];
+        for a ``module`` with outputs of another shape or type, without gradients, or
+        whose weights are not its own; for rows or latents so far from those of the fit
+        that the network's numbers overflow.
     FloatingPointError
         If the loss stops being finite, naming the epoch.
 
@@ -180,11 +184,11 @@ class AutoencoderEmbedder(
     Notes
     -----
     The representation is float32 whatever the type of ``X``. An interrupted fit keeps
-    the weights of its last (or best) full epoch and raises ``KeyboardInterrupt``; an
-    interrupted ``partial_fit`` leaves the estimator as it was. A memory-mapped ``X`` of
-    any type of numbers is read batch by batch and never copied as a whole. Masked
-    entries are set to the columns' means, and what stays visible is divided by its
-    share, as in dropout.
+    the weights of its last (or best) full epoch and raises ``KeyboardInterrupt``; one
+    interrupted in its first epoch, and a ``partial_fit``, leave the estimator as it
+    was. A memory-mapped ``X`` of any type of numbers is read batch by batch and never
+    copied as a whole. Masked entries are set to the columns' means, and what stays
+    visible is divided by its share, as in dropout.
 
     References
     ----------
@@ -310,6 +314,8 @@ class AutoencoderEmbedder(
                 prepare=self._check_module,
                 resume=resume,
             )
+            if isinstance(outcome, KeyboardInterrupt) and not self.n_iter_:
+                raise outcome
         if isinstance(outcome, KeyboardInterrupt):
             raise outcome
         if self.early_stopping and not outcome:
@@ -453,14 +459,15 @@ class AutoencoderEmbedder(
         -------
         float
             Minus the squared error, averaged over rows and columns, in units of
-            ``X`` squared; at most 0.
+            ``X`` squared; at most 0, and minus infinity where squares overflow.
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
-        total = sum(
-            np.square(self._decoded(self._encoded(X[start:stop])) - X[start:stop]).sum()
-            for start, stop in blocks(X)
-        )
+        with np.errstate(over="ignore"):
+            total = sum(
+                np.square(self._decoded(self._encoded(part)) - part).sum()
+                for part in (X[start:stop] for start, stop in blocks(X))
+            )
         return -float(total / X.size)
 
     def _started(self, X):

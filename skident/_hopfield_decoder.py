@@ -169,9 +169,9 @@ class HopfieldPatternDecoder(
         of the pattern fields :math:`\varphi`.
     tail_ratio_ : ndarray of shape (n_patterns_,)
         :math:`[K(t) + K(-t)] / (\kappa_2 t^2)` along each pattern, where its overlap
-        exceeds that of 99 % of the rows: 1 is quadratic. Take above 1.25 for heavier
-        and below 0.8 for lighter than quadratic: models trained on Curie-Weiss data,
-        exactly 1, came out up to 1.15.
+        exceeds that of 99 % of the rows: 1 is quadratic. Take above 1.5 for heavier and
+        below 0.7 for lighter than quadratic: models trained on Curie-Weiss and Hopfield
+        data, exactly 1, came out up to 1.26.
     tail_interval_ : ndarray of shape (n_patterns_, 2) or None
         Central 95 % of ``tail_ratio_`` over the refits.
     estimator_ : MeanFieldVAE

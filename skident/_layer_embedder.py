@@ -210,6 +210,12 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 output = layer_output(module, self.layer, batch)
                 vectors = pooled(output, self.pooling, len(rows))
                 parts.append(_as_floats(vectors))
+                if parts[-1].shape[1] != parts[0].shape[1]:
+                    raise ValueError(
+                        f"The layer gave {parts[0].shape[1]} numbers a row in the "
+                        f"first batch and {parts[-1].shape[1]} in another: choose a "
+                        "pooling whose width does not depend on the batch."
+                    )
         Z = np.concatenate(parts)
         wrong = np.argwhere(~np.isfinite(Z))
         if len(wrong):

@@ -175,7 +175,7 @@ def run(options):
     yield _layout(*litmus_table(tests))
     enough = [name for name, test in tests.items() if test.verdict_ == "mean-field"]
     enough = enough[0] if enough else "none of these"
-    yield f"Fewest latents that are mean-field: {enough}"
+    yield f"Fewest latents that are mean-field with such a decoder: {enough}"
     if options.output is not None:
         page = report(tests, options.output, title=f"Litmus test of {options.words}")
         yield f"Page: {page}"

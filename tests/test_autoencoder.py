@@ -270,6 +270,24 @@ def test_pipeline_and_grid_search_agree_for_any_n_jobs():
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-5)
 
 
+def test_a_pipeline_finds_its_fits_again(tmp_path, monkeypatch):
+    """Clones of one embedder have one hash, fitted or not, so a cache knows them."""
+    fits, fit = [], AutoencoderEmbedder.fit
+
+    def counted(self, X, y=None):
+        fits.append(1)
+        return fit(self, X)
+
+    monkeypatch.setattr(AutoencoderEmbedder, "fit", counted)
+    rows = []
+    for _ in range(2):
+        steps = [("ae", AutoencoderEmbedder(2, **FAST)), ("ica", WhitenICA())]
+        pipeline = Pipeline(steps, memory=str(tmp_path)).fit(X[:200])
+        rows.append(pipeline.transform(X[:200]))
+    assert len(fits) == 1
+    np.testing.assert_array_equal(*rows)
+
+
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output(container):
     pytest.importorskip(container)

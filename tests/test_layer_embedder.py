@@ -244,6 +244,12 @@ def test_input_type_can_be_chosen(X, tokens):
         ({"pooling": "cls"}, ValueError, r"needs tokens .* \(1, 8\)"),
         ({"pooling": lambda out: out.sum()}, ValueError, "pooling must return"),
         ({"pooling": lambda out: 3}, ValueError, "pooling must return .* int"),
+        ({"pooling": lambda out: out[:, :0]}, ValueError, "pooling must return"),
+        (
+            {"module": nn.Linear(12, 2, device="meta"), "layer": ""},
+            ValueError,
+            "Linear is on device 'meta' and holds no numbers",
+        ),
         ({"input_shape": (5, 2)}, ValueError, "10 entries, but X has 12"),
         ({"input_shape": (-1, 2)}, ValueError, "tuple of ints"),
         ({"batch_size": 0}, ValueError, "'batch_size' parameter"),
@@ -279,3 +285,31 @@ def test_a_changed_module_is_noticed(X):
     net[0] = nn.Linear(12, 5)
     with pytest.raises(ValueError, match="5 numbers a row, but 8 in the fit"):
         embedder.transform(X)
+
+
+def test_a_pooling_that_loses_rows_or_changes_its_width_is_refused(X):
+    embedder = LayerEmbedder(sequential(), "0", pooling=lambda out: out[:1]).fit(X)
+    with pytest.raises(ValueError, match=r"shape \(30, d\) .* of shape \(1, 8\)"):
+        embedder.transform(X)
+    uneven = LayerEmbedder(
+        sequential(), "0", batch_size=7, pooling=lambda out: out[:, : len(out)]
+    ).fit(X)
+    with pytest.raises(ValueError, match="7 numbers a row in the first batch and 2"):
+        uneven.transform(X)
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.to_sparse, lambda x: x + 1j])
+def test_layers_that_give_no_dense_real_numbers_are_named(X, change):
+    class Odd(nn.Linear):
+        def forward(self, x):
+            return change(super().forward(x))
+
+    with pytest.raises(ValueError, match=r"layer='' returns a tensor of .* only dense"):
+        LayerEmbedder(Odd(12, 2), "").fit(X)
+
+
+def test_a_device_without_numbers_is_refused_and_the_module_kept(X):
+    net = sequential()
+    with pytest.raises(ValueError, match="device='meta' cannot be used"):
+        LayerEmbedder(net, "0", device="meta").fit(X)
+    assert all(p.device.type == "cpu" for p in net.parameters())

@@ -56,7 +56,9 @@ def test_verdict_reasons_table_and_page(folder, capsys):
     table = next(k for k, line in enumerate(lines) if "unexplained u" in line)
     assert lines[table + 1].startswith("2 latents") and "[" in lines[table + 1]
     assert lines[table + 2].startswith("1 latent ")
-    assert lines[table + 3].startswith("Fewest latents that are mean-field: ")
+    assert lines[table + 3].startswith(
+        "Fewest latents that are mean-field with such a decoder: "
+    )
     assert lines[-1] == "Page: page.html"
     page = (folder / "page.html").read_text()
     assert "<title>Litmus test of words.npy</title>" in page

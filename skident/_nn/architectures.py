@@ -1,5 +1,7 @@
 """Which module an autoencoder is made of: a table of ours, or a class of the user's."""
 
+import copy
+
 import torch
 from torch import nn
 
@@ -72,7 +74,8 @@ def new_module(kind, n_features, n_components, options):
         With ``encode`` and ``decode``.
     """
     make = ARCHITECTURES[kind] if isinstance(kind, str) else kind
-    module = make(n_features, n_components, **options)
+    # modules among the options stay as they are: each call trains a copy
+    module = make(n_features, n_components, **copy.deepcopy(options))
     if not isinstance(module, nn.Module) or not all(
         callable(getattr(module, name, None)) for name in ("encode", "decode")
     ):
@@ -80,26 +83,51 @@ def new_module(kind, n_features, n_components, options):
             f"module={make!r} made a {type(module).__name__}, but a torch module with "
             "the methods encode and decode is needed."
         )
+    if not any(weight.requires_grad for weight in module.parameters()):
+        raise ValueError(f"module={make!r} made a module with no weights to train.")
     return module
 
 
-def check_widths(module, rows, n_components):
-    """Raise a ``ValueError`` unless a module maps to the right widths, both ways."""
-    was_training = module.training
-    module.eval()
-    with torch.no_grad():
-        z = module.encode(rows)
-        _check_shape(
-            z, (rows.shape[0], n_components), f"{type(module).__name__}.encode"
+def check_new_weights(kind, n_features, n_components, options):
+    """Raise a ``ValueError`` if two calls of a class of the user's share weights."""
+    first, second = (
+        new_module(kind, n_features, n_components, options) for _ in range(2)
+    )
+    known = {id(weight) for weight in first.parameters()}
+    if any(id(weight) in known for weight in second.parameters()):
+        raise ValueError(
+            f"module={kind!r} gives the same weights to each module that it makes: "
+            "they would pass from one fit to the next. Make all layers in each call."
         )
-        _check_shape(module.decode(z), rows.shape, f"{type(module).__name__}.decode")
+
+
+def check_widths(module, rows, n_components):
+    """Raise a ``ValueError`` unless a module maps as it must, both ways."""
+    was_training, name = module.training, type(module).__name__
+    module.eval()
+    z = module.encode(rows)
+    _check_tensor(z, (rows.shape[0], n_components), f"{name}.encode")
+    if z.dtype != torch.float32:
+        raise ValueError(
+            f"module: {name}.encode must return float32, got {z.dtype}: end it with "
+            ".float()."
+        )
+    output = module.decode(z)
+    _check_tensor(output, rows.shape, f"{name}.decode")
+    if not output.requires_grad:
+        raise ValueError(
+            f"module: what {name}.decode returns has no gradient with respect to any "
+            "weight (detached, or under no_grad): it cannot be trained."
+        )
     module.train(was_training)
 
 
-def _check_shape(output, shape, name):
+def _check_tensor(output, shape, name):
     got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
     if got != tuple(shape):
         raise ValueError(
             f"module: {name} must return a tensor of shape {tuple(shape)} here, got "
             f"{got}."
         )
+    if not output.is_floating_point():
+        raise ValueError(f"module: {name} must return floats, got {output.dtype}.")

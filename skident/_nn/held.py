@@ -9,6 +9,7 @@ from skident._nn.rows import MappedRows
 from skident._nn.threads import fitting_threads, seeded
 from skident._nn.training import (
     Schedule,
+    as_array,
     history_arrays,
     hold_out,
     load_optimizer,
@@ -138,8 +139,7 @@ class HeldNet:
         }
         self.n_iter_ = len(self.history_.get("train_loss", ()))
         self.weights_ = {
-            k: v.detach().cpu().numpy().copy()
-            for k, v in net.module_.state_dict().items()
+            k: as_array(v).copy() for k, v in net.module_.state_dict().items()
         }
         if self._continues:
             self.optimizer_state_ = optimizer_arrays(net)
@@ -160,19 +160,22 @@ class HeldNet:
             np.ascontiguousarray(array), dtype=torch.float32, device=self.net_.device
         )
 
-    def _in_blocks(self, function, array, rows, convert=np.asarray):
+    def _in_blocks(self, function, array, rows, convert=None):
         """Apply a function of tensors to blocks of rows and return one numpy array.
 
-        ``convert`` is applied to the array of a block first.
+        ``convert`` makes the tensor of a block of the array, which may be the same one
+        again and again; None is ``_to_device``. What a block takes is so given back
+        before the next: the system's zeroed pages cost more than they seem.
         """
+        convert, result = convert or self._to_device, None
         with torch.inference_mode(), fitting_threads(self.net_, rows):
-            parts = [
-                function(self._to_device(convert(array[start : start + rows])))
-                .cpu()
-                .numpy()
-                for start in range(0, array.shape[0], rows)
-            ]
-        return np.concatenate(parts)
+            for start in range(0, array.shape[0], rows):
+                block = array[start : start + rows]
+                part = as_array(function(convert(block)))
+                if result is None:
+                    result = np.empty((array.shape[0], *part.shape[1:]), part.dtype)
+                result[start : start + rows] = part
+        return result
 
     def __getstate__(self):
         state = dict(super().__getstate__())

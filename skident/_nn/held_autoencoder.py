@@ -7,6 +7,7 @@ from skident._nn.architectures import (
     check_conv_shape,
     check_image_shape,
     check_module_class,
+    check_new_weights,
     check_widths,
     new_module,
 )
@@ -23,11 +24,13 @@ from skident._nn.rows import (
     in_network_units,
     is_mapped,
 )
+from skident._nn.threads import seeded
 from skident._nn.training import Schedule, build_net, resolve_device, resolve_epochs
 
 _N_STEPS = 3000
-# Rows a block of inference, and numbers that a block of rows may hold: 16 MiB.
-_BLOCK, _BLOCK_NUMBERS = 8192, 2**22
+# Rows a block of inference, so few that a layer's output stays in the cache of a CPU,
+# and numbers that a block of rows may hold: 16 MiB.
+_BLOCK, _BLOCK_ON_CARD, _BLOCK_NUMBERS = 1024, 8192, 2**22
 
 
 class HeldAutoencoder(HeldNet):
@@ -41,6 +44,11 @@ class HeldAutoencoder(HeldNet):
     def _fix_units(self, X):
         """Set units and loss by the rows of a fit, and return their statistics."""
         columns = column_statistics(X)
+        if not np.isfinite(columns.scale):
+            raise ValueError(
+                "X spans more than the largest float64, 1.8e308: bring it to a smaller "
+                "scale."
+            )
         self.mean_, self.scale_ = columns.mean, columns.scale
         self.loss_ = self.loss
         if self.loss == "auto":
@@ -62,20 +70,22 @@ class HeldAutoencoder(HeldNet):
         shape = self.image_shape
         if shape is not None:
             shape = check_image_shape(shape, n_features)
-        kind, options = self.architecture, {"negative_slope": self.negative_slope}
+        # plain numbers: equal ones of numpy are the same network
+        options = {"negative_slope": float(self.negative_slope)}
+        kind = self.architecture
         if self.module is not None:
             check_module_class(self.module)
             kind, options = self.module, dict(self.module_params or {})
         else:
             check_layer_sizes(self.hidden_layer_sizes)
-            options["hidden_layer_sizes"] = tuple(self.hidden_layer_sizes)
+            options["hidden_layer_sizes"] = tuple(map(int, self.hidden_layer_sizes))
             if kind == "conv":
                 check_conv_shape(shape)
-                options |= {"image_shape": shape, "n_filters": self.n_filters}
+                options |= {"image_shape": shape, "n_filters": int(self.n_filters)}
         return {
             "kind": kind,
             "n_features": n_features,
-            "n_components": self.n_components,
+            "n_components": int(self.n_components),
             "options": options,
         }
 
@@ -108,7 +118,9 @@ class HeldAutoencoder(HeldNet):
 
     def _check_module(self, module, rows):
         if self.module is not None:
-            check_widths(module, rows[:2], self.n_components)
+            with seeded(0):
+                check_new_weights(**self._architecture)
+                check_widths(module, rows[:2], self._architecture["n_components"])
 
     def _network_rows(self, X):
         device = resolve_device(self.device)
@@ -131,17 +143,36 @@ class HeldAutoencoder(HeldNet):
         return max(1, min(1024, _BLOCK_NUMBERS // width))
 
     def _encoded(self, X):
-        n_rows = max(1, min(_BLOCK, _BLOCK_NUMBERS // X.shape[1]))
-        return self._in_blocks(
+        n_rows = min(self._block_rows(), X.shape[0])
+        rows = np.empty((n_rows, X.shape[1]), dtype=np.float32)
+        Z = self._in_blocks(
             self._module().encode,
             X,
             n_rows,
-            lambda block: in_network_units(block, self.mean_, self.scale_),
+            lambda block: torch.from_numpy(
+                in_network_units(block, self.mean_, self.scale_, rows)
+            ).to(self.net_.device),
         )
+        self._check_overflow(Z, "encoder", "rows of X", "those of the fit")
+        return Z
 
     def _decoded(self, Z):
-        n_rows = max(1, min(_BLOCK, _BLOCK_NUMBERS // self.n_features_in_))
-        rows = self._in_blocks(self._decode, Z, n_rows).astype(np.float64)
-        rows *= self.scale_
-        rows += self.mean_
+        rows = self._in_blocks(self._decode, Z, self._block_rows()).astype(np.float64)
+        with np.errstate(over="ignore"):
+            rows *= self.scale_
+            rows += self.mean_
+        self._check_overflow(rows, "decoder", "latents", "those of encoded rows")
         return rows
+
+    def _check_overflow(self, output, part, what, known):
+        if not np.isfinite(output).all():
+            row, column = np.argwhere(~np.isfinite(output))[0]
+            raise ValueError(
+                f"The {part} returned {output[row, column]} for row {row}, column "
+                f"{column}: its numbers are too large there. Compare these {what} with "
+                f"{known}."
+            )
+
+    def _block_rows(self):
+        most = _BLOCK if self.net_.device.type == "cpu" else _BLOCK_ON_CARD
+        return max(1, min(most, _BLOCK_NUMBERS // self.n_features_in_))

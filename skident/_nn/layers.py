@@ -50,6 +50,11 @@ def borrowed(module, device):
 def layer_device(module, device):
     """Return the device to run a module on: for "auto" its own unless it is the CPU."""
     home = _home(module)
+    if home is not None and home.type == "meta":
+        raise ValueError(
+            f"module={type(module).__name__} is on device 'meta' and holds no numbers: "
+            "load its weights first."
+        )
     if device == "auto" and home is not None and home.type != "cpu":
         return home
     return resolve_device(device)
@@ -87,6 +92,11 @@ def _first_tensor(output, layer):
             f"layer={layer!r} returns a {type(output).__name__}, not a tensor: choose "
             "another layer."
         )
+    if output.is_complex() or output.layout != torch.strided:
+        raise ValueError(
+            f"layer={layer!r} returns a tensor of {output.dtype}, {output.layout}: "
+            "only dense real ones can be embedded. Choose another layer."
+        )
     return output
 
 
@@ -123,10 +133,13 @@ def pooled(output, pooling, n_rows):
     if output.dim() == 1:
         output = output[:, None]
     vectors = POOLINGS[pooling](output) if isinstance(pooling, str) else pooling(output)
-    if not isinstance(vectors, torch.Tensor) or vectors.dim() != 2:
-        shape = getattr(vectors, "shape", type(vectors).__name__)
+    shape = tuple(getattr(vectors, "shape", ()))
+    wanted = isinstance(vectors, torch.Tensor) and len(shape) == 2
+    if not wanted or shape[0] != n_rows or not shape[1]:
         raise ValueError(
-            f"pooling must return a tensor of shape (n_rows, d), got {shape}."
+            f"pooling must return a tensor of shape ({n_rows}, d) of a batch of "
+            f"{n_rows} rows, d at least 1, got a {type(vectors).__name__} of shape "
+            f"{shape}."
         )
     return vectors
 

@@ -39,8 +39,12 @@ def blocks(array):
         yield start, min(start + rows, array.shape[0])
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def column_statistics(array):
-    """Return the statistics of columns, safe from overflow, by blocks of rows."""
+    """Return the statistics of columns, safe from overflow, by blocks of rows.
+
+    The scale is not finite where the range of a column exceeds the largest float.
+    """
     n, width = array.shape
     total = np.zeros(width)
     smallest, largest, two_valued = (
@@ -99,17 +103,22 @@ def _binary_entropy(p):
     return -p * np.log(inner) - (1.0 - p) * np.log1p(-inner)
 
 
-def in_network_units(array, mean, scale):
-    """Return rows centred and divided by the scale, float32, computed in float64."""
-    rows = np.empty(array.shape, dtype=np.float32)
+def in_network_units(array, mean, scale, out=None):
+    """Return rows centred and divided by the scale, float32, computed in float64.
+
+    They are the first rows of ``out``, if there is one.
+    """
+    out = np.empty(array.shape, dtype=np.float32) if out is None else out
+    rows = out[: array.shape[0]]
     size = max(1, _CACHED // max(1, array.shape[1]))
     buffer = np.empty((min(size, array.shape[0]), array.shape[1]))
-    for start in range(0, array.shape[0], size):
-        part = array[start : start + size]
-        block = buffer[: part.shape[0]]
-        np.subtract(part, mean, dtype=np.float64, out=block)
-        block /= scale
-        rows[start : start + size] = block
+    with np.errstate(over="ignore"):  # what is too large for float32 is infinite
+        for start in range(0, array.shape[0], size):
+            part = array[start : start + size]
+            block = buffer[: part.shape[0]]
+            np.subtract(part, mean, dtype=np.float64, out=block)
+            block /= scale
+            rows[start : start + size] = block
     return rows
 
 

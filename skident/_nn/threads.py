@@ -117,8 +117,23 @@ def seeded(seed):
     generators count where it runs already.
     """
     cards = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with _turn, torch.random.fork_rng(cards, device_type="cuda"):
+    with _turn, torch.random.fork_rng(cards, device_type="cuda"), _mps_put_back():
         torch.default_generator.manual_seed(seed)
         if cards:
             torch.cuda.manual_seed_all(seed)
+        if torch.backends.mps.is_available():
+            torch.mps.manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def _mps_put_back():
+    """Leave the generator of a Mac's GPU as it was, where there is one."""
+    if not torch.backends.mps.is_available():
+        yield
+        return
+    before = torch.mps.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.mps.set_rng_state(before)

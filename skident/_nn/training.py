@@ -70,14 +70,19 @@ def resolve_device(device):
     Raises
     ------
     ValueError
-        If the name is none, or the device is not there.
+        If the name is none, or the device is not there, or not for a forked child.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return torch.empty(0, device=device).device
+        place = torch.empty(0, device=device)
+        place.cpu()  # "meta" holds no numbers
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device={device!r} cannot be used: {error}") from error
+        message = f"device={device!r} cannot be used: {error}"
+        if "forked" in str(error):  # CUDA was used before, and its state is not here
+            message += " Or set device='cpu' here, or use no GPU before the fork."
+        raise ValueError(message) from error
+    return place.device
 
 
 def usable_device(device):
@@ -134,18 +139,20 @@ class TensorNet(NeuralNet):
         if iterator is None:
             return
         self._set_training(training)
-        losses, step = [], self._descend if training else self._evaluate
+        step = self._descend if training else self._evaluate
+        # in one place: numbers kept here and there would scatter the memory of batches
+        losses = torch.empty(len(iterator.sizes), device=self.device)
         with contextlib.nullcontext() if training else _frozen_noise():
-            for batch in iterator:
-                losses.append(step(batch).detach())
+            for k, batch in enumerate(iterator):
+                losses[k] = step(batch).detach()
         sizes = torch.tensor(iterator.sizes, dtype=torch.float64)
-        loss = float(torch.stack(losses).cpu().double() @ sizes) / iterator.n_rows
+        loss = float(losses.cpu().double() @ sizes) / iterator.n_rows
         if not math.isfinite(loss):
             part = "training" if training else "validation"
             raise FloatingPointError(
                 f"The {part} loss became {loss} in epoch "
-                f"{self.epochs_before + len(self.history)}: lower learning_rate, or "
-                "bring the columns of X to a smaller scale."
+                f"{self.epochs_before + len(self.history)}: lower learning_rate (or "
+                "weight_decay), or bring the columns of X to a smaller scale."
             )
         self.history.record(f"{prefix}_loss", loss)
 
@@ -345,13 +352,19 @@ def train(net, rows, held_out, schedule, *, verbose, description):
     return False
 
 
+def as_array(tensor):
+    """Return a tensor as an array, of bfloat16, which numpy lacks, as float32."""
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    return tensor.detach().cpu().numpy()
+
+
 def optimizer_arrays(net):
     """Return the state of the optimiser as arrays, by quantity and weight.
 
     With it goes that of the scale of the loss, under "scaler".
     """
     arrays = {
-        f"{quantity}:{name}": value.detach().cpu().numpy().copy()
+        f"{quantity}:{name}": as_array(value).copy()
         for name, weight in net.module_.named_parameters()
         for quantity, value in net.optimizer_.state.get(weight, {}).items()
     }

@@ -16,6 +16,7 @@ from torch import nn
 from skident import AutoencoderEmbedder, LayerEmbedder, _layer_embedder
 from skident._nn import threads
 from skident._nn.threads import fitting_threads, seeded
+from skident._nn.training import resolve_device
 
 CODE = """
 import os
@@ -154,3 +155,28 @@ def test_generators_of_cards_in_use_are_seeded_and_put_back(monkeypatch):
         with seeded(7):
             assert states == [7, 7]
     assert states == [1, 2]
+
+
+def test_generator_of_a_mac_is_seeded_and_put_back(monkeypatch):
+    state = [1]
+    for name, function in {
+        "get_rng_state": lambda: state[0],
+        "set_rng_state": lambda before: state.__setitem__(0, before),
+        "manual_seed": lambda number: state.__setitem__(0, number),
+    }.items():
+        monkeypatch.setattr(torch.mps, name, function)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    with pytest.raises(KeyboardInterrupt), seeded(7):
+        assert state == [7]
+        raise KeyboardInterrupt
+    assert state == [1]
+
+
+def test_child_of_a_process_that_used_cuda_is_told_what_to_do(monkeypatch):
+    def empty(*size, device):
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess.")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "empty", empty)
+    with pytest.raises(ValueError, match=r"device='cuda' cannot .* set device='cpu'"):
+        resolve_device("auto")

@@ -1,0 +1,186 @@
+"""What an autoencoder does with what it was not made for: a result or a clear error."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from torch import nn
+
+from skident import AutoencoderEmbedder
+from skident._nn import training
+
+X = load_digits().data[:300]
+FAST = {"hidden_layer_sizes": (16,), "max_epochs": 3, "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore:Constant in X:UserWarning")
+
+
+def fit(X=X, **options):
+    return AutoencoderEmbedder(**{**FAST, **options}).fit(X)
+
+
+def same(z):
+    return z
+
+
+class Linear(nn.Module):
+    """A module of a user's, whose outputs, weights and buffers can be odd."""
+
+    def __init__(
+        self, n_features, n_components, *, encoded=same, decoded=same, **parts
+    ):
+        super().__init__()
+        self.down = parts.get("down") or nn.Linear(n_features, n_components)
+        self.up = nn.Linear(n_components, n_features)
+        self.encoded, self.decoded = encoded, decoded
+        self.register_buffer("short", torch.ones(2, dtype=torch.bfloat16))
+        self.requires_grad_(parts.get("trained", True))
+
+    def encode(self, x):
+        return self.encoded(self.down(x))
+
+    def decode(self, z):
+        return self.decoded(self.up(z))
+
+
+# Modules
+
+
+@pytest.mark.parametrize(
+    "params, match",
+    [
+        ({"encoded": lambda z: z[:, 0]}, r"encode must return .* got \(2,\)"),
+        ({"encoded": lambda z: (z, z)}, "encode must return .* got tuple"),
+        ({"encoded": torch.Tensor.double}, "must return float32, got torch.float64"),
+        ({"encoded": torch.Tensor.long}, "must return floats, got torch.int64"),
+        ({"decoded": lambda x: x.T}, r"decode must return .* got \(64, 2\)"),
+        ({"decoded": lambda x: x + 1j}, "must return floats, got torch.complex64"),
+        ({"decoded": torch.Tensor.detach}, "no gradient with respect to any weight"),
+        ({"trained": False}, "made a module with no weights to train"),
+    ],
+)
+def test_odd_modules_are_refused(params, match):
+    with pytest.raises(ValueError, match=match):
+        fit(module=Linear, module_params=params)
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor.double, torch.Tensor.bfloat16])
+def test_output_of_another_float_is_taken(kind):
+    embedder = fit(module=Linear, module_params={"decoded": kind})
+    Z = embedder.transform(X)
+    assert Z.dtype == np.float32 and np.isfinite(embedder.inverse_transform(Z)).all()
+
+
+def test_trained_part_among_the_parameters_is_a_start_and_stays():
+    part = nn.Linear(64, 2)
+    before = part.weight.detach().clone()
+    embedder = fit(module=Linear, module_params={"down": part})
+    assert torch.equal(part.weight, before)
+    first = embedder.transform(X)
+    np.testing.assert_array_equal(embedder.fit(X).transform(X), first)
+    np.testing.assert_array_equal(clone(embedder).fit(X).transform(X), first)
+
+
+def test_weights_that_modules_share_are_refused():
+    part, whole = nn.Linear(64, 2), Linear(64, 2)
+    for make in (lambda n, d: Linear(n, d, down=part), lambda n, d: whole):
+        with pytest.raises(ValueError, match="gives the same weights to each module"):
+            fit(module=make)
+
+
+def test_numbers_that_numpy_lacks_are_kept():
+    embedder = fit(module=Linear)
+    loaded = pickle.loads(pickle.dumps(embedder))
+    np.testing.assert_array_equal(loaded.transform(X), embedder.transform(X))
+    assert loaded.net_.module_.short.dtype == torch.bfloat16
+    assert joblib.hash(loaded) == joblib.hash(embedder)
+
+
+# Parameters
+
+
+def test_numbers_of_numpy_are_the_same_network():
+    embedder = fit().set_params(
+        n_components=np.int64(2), negative_slope=np.float64(0.2),
+        hidden_layer_sizes=np.array([16]),
+    )  # fmt: skip
+    assert embedder.partial_fit(X).n_iter_ == 4
+
+
+def test_true_is_one():
+    assert fit(n_components=True).transform(X).shape == (300, 1)
+
+
+def test_device_without_numbers_is_refused():
+    with pytest.raises(ValueError, match="device='meta' cannot be used"):
+        fit(device="meta")
+
+
+@pytest.mark.filterwarnings("ignore:The validation loss")
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("batch_size", [1, 2, 10**9])
+def test_a_few_rows_are_enough(n, batch_size):
+    for options in ({}, {"early_stopping": True, "validation_fraction": 1e-9}):
+        embedder = fit(X[:n], batch_size=batch_size, isometry=0.1, **options)
+        assert np.isfinite(embedder.transform(X)).all()
+        assert np.isfinite(embedder.history_["train_loss"]).all()
+
+
+# Numbers that are too large
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_is_named():
+    embedder = fit()
+    far = X[:20].copy()
+    far[7] *= 1e300
+    for method in (embedder.transform, embedder.score):
+        with pytest.raises(ValueError, match=r"encoder returned (nan|-?inf) for row 7"):
+            method(far)
+    with pytest.raises(ValueError, match=r"decoder returned -?inf for row 1"):
+        fit(X * 1e300).inverse_transform([[0.0, 0.0], [1e18, 1e18]])
+    with pytest.raises(ValueError, match=r"more than the largest float64, 1\.8e308"):
+        fit(np.where(X > 8, 1.7e308, -1.7e308))
+    assert fit(X * 1e300).score(X * 1e300) == -np.inf
+
+
+# Interrupts
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_interrupt_before_an_epoch_is_over_leaves_the_estimator(
+    early_stopping, monkeypatch
+):
+    def interrupted(self, batch):
+        raise KeyboardInterrupt
+
+    fresh = AutoencoderEmbedder(early_stopping=early_stopping, **FAST)
+    fitted = fit()
+    before = vars(fresh).copy(), fitted.transform(X)
+    monkeypatch.setattr(training.TensorNet, "_descend", interrupted)
+    for embedder in (fresh, fitted.set_params(random_state=1)):
+        with pytest.raises(KeyboardInterrupt):
+            embedder.fit(X[:100])
+    assert vars(fresh) == before[0]
+    assert fitted.n_iter_ == 3
+    np.testing.assert_array_equal(fitted.transform(X), before[1])
+
+
+def test_saved_in_the_middle_of_training_is_as_before_it(monkeypatch):
+    embedder, saved = fit(warm_start=True), []
+    expected, descend = embedder.transform(X), training.TensorNet._descend
+
+    def watched(self, batch):
+        saved.append(pickle.dumps(embedder))
+        return descend(self, batch)
+
+    monkeypatch.setattr(training.TensorNet, "_descend", watched)
+    embedder.fit(X)
+    monkeypatch.undo()
+    for data in (saved[0], saved[-1]):
+        loaded = pickle.loads(data)
+        np.testing.assert_array_equal(loaded.transform(X), expected)
+        assert loaded.partial_fit(X).n_iter_ == 4
