@@ -226,8 +226,9 @@ class RigidAligner(_Aligner):
         Orthogonal if square, else the rows of the orthogonal matrix that padded
         columns do not need.
     scale_ : float
-        The factor; 1 without ``scaling``, and where ``X`` and ``y`` have nothing in
-        common.
+        The factor; 1 without ``scaling``, and where none above zero helps:
+        ``X`` and ``y`` have nothing in common, or are mirror images that
+        ``allow_reflection=False`` keeps apart.
     source_mean_ : ndarray of shape (n_features,)
         Mean of ``X``; 0 without ``center``.
     target_mean_ : ndarray of shape (max(n_features, n_targets),)

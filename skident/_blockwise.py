@@ -5,7 +5,12 @@ import contextlib
 import numpy as np
 
 from skident._math.blocks import LazyBlocks, as_blocks
-from skident._validation import as_rows, validate_rows
+from skident._validation import FLOATS, as_rows, validate_rows
+
+# Numbers in a piece of a table that a function is applied to, and that is widened for
+# passes in parallel.
+_PIECE_ENTRIES = 2**18
+_WIDENED_ENTRIES = 2**20
 
 
 def as_source(estimator, X):
@@ -31,8 +36,8 @@ def as_source(estimator, X):
     """
     blocks = as_blocks(X)
     if blocks is None:
-        X = validate_rows(estimator, X, reset=True, min_samples=2)
-        return (X,), X.shape[0]
+        X = validate_rows(estimator, X, reset=True, min_samples=2, dtype=None)
+        return _as_floats(X), X.shape[0]
     kept, count = [], 0
     for k, block in _filled(blocks):
         with _named(k):
@@ -52,9 +57,10 @@ def by_blocks(X, function, check):
     X : array-like of shape (n_samples, n_features), or blocks of rows
         The rows.
     function : callable
-        Of an array to one with the same number of rows.
+        ``function(rows, first)`` returns an array with as many rows, ``first`` their
+        place in the table or block.
     check : callable
-        ``check(X, name=...)`` returns an array of rows.
+        ``check(X, name=..., dtype=None)`` returns an array of rows.
 
     Returns
     -------
@@ -67,14 +73,42 @@ def by_blocks(X, function, check):
     """
     blocks = as_blocks(X)
     if blocks is None:
-        return function(check(X, name="X"))
+        return _in_pieces(function, check(X, name="X", dtype=None))
     parts = []
     for k, block in _filled(blocks):
         with _named(k):
-            parts.append(function(check(block, name=f"X[{k}]")))
+            rows = check(block, name=f"X[{k}]", dtype=None)
+            parts.append(_in_pieces(function, rows))
     if not parts:
         raise ValueError("Found 0 sample(s) in X: a minimum of 1 is required.")
     return np.concatenate(parts)
+
+
+def _as_floats(X):
+    """Return blocks of a table as floats: itself, or pieces widened in every pass."""
+    if X.dtype in FLOATS:
+        return (X,)
+    if X.size <= _WIDENED_ENTRIES:
+        return (X.astype(np.float64),)
+    cuts = _cuts(X, _WIDENED_ENTRIES)
+    return LazyBlocks(len(cuts), lambda k: X[cuts[k]].astype(np.float64))
+
+
+def _cuts(X, entries):
+    size = max(1, entries // X.shape[1])
+    return [slice(start, start + size) for start in range(0, X.shape[0], size)]
+
+
+def _in_pieces(function, X):
+    """Apply a function to pieces of a table as floats, into one array."""
+    result = None
+    for cut in _cuts(X, _PIECE_ENTRIES):
+        piece = X[cut] if X.dtype in FLOATS else X[cut].astype(np.float64)
+        part = function(piece, cut.start)
+        if result is None:
+            result = np.empty((X.shape[0], *part.shape[1:]), part.dtype)
+        result[cut] = part
+    return result
 
 
 def _filled(blocks):

@@ -1,6 +1,7 @@
 """What the entries of a table may be, and how an error names one."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def is_missing(label):
 
 def check_rectangular(X, name):
     """Raise a ``ValueError`` for a list whose rows differ in length, naming the row."""
-    if not isinstance(X, list | tuple):
+    if not isinstance(X, Sequence) or isinstance(X, str | bytes):
         return
     lengths = [_length(row) for row in X]
     for k, length in enumerate(lengths):
@@ -33,12 +34,17 @@ def check_rectangular(X, name):
                 f"{name} is no rectangular array: entry {k} has {_said(length)}, "
                 f"entry 0 {_said(lengths[0])}."
             )
+    if lengths and lengths[0] and not hasattr(X[0], "shape"):
+        if _length(X[0][0]) is not None:
+            for k, row in enumerate(X):
+                check_rectangular(row, f"{name}[{k}]")
 
 
 def _length(row):
     if hasattr(row, "shape"):
         return row.shape[0] if len(row.shape) else None
-    return len(row) if isinstance(row, list | tuple) else None
+    plain = not isinstance(row, Sequence) or isinstance(row, str | bytes)
+    return None if plain else len(row)
 
 
 def _said(length):

@@ -40,7 +40,7 @@ TRAINING = {
 }
 
 
-def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
+def validate_rows(estimator, X, *, reset, name="X", min_samples=1, dtype=FLOATS):
     """Return ``X`` as a finite 2-D float array and check it against the fit.
 
     Parameters
@@ -57,6 +57,8 @@ def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
         What to call the array in errors.
     min_samples : int
         Fewest rows allowed.
+    dtype : sequence of dtype or None
+        As for :func:`as_rows`.
 
     Returns
     -------
@@ -74,11 +76,18 @@ def validate_rows(estimator, X, *, reset, name="X", min_samples=1):
         estimator,
         X,
         reset=reset,
-        dtype=list(FLOATS),
+        dtype=None if dtype is None else list(dtype),
         ensure_all_finite=False,
         ensure_min_samples=min_samples,
     )
-    check_finite(array, name=name, columns=names)
+    return _numbers(array, name, names)
+
+
+def _numbers(array, name, columns):
+    """Return an array whose type is real and whose entries are finite."""
+    if array.dtype.kind not in "fiub":
+        array = array.astype(np.float64)
+    check_finite(array, name=name, columns=columns)
     return array
 
 
@@ -115,10 +124,7 @@ def as_rows(X, *, name, min_samples=1, dtype=FLOATS, one_column=False):
         ensure_min_samples=min_samples,
         input_name=name,
     )
-    if array.dtype.kind not in "fiub":
-        array = array.astype(np.float64)
-    check_finite(array, name=name, columns=names)
-    return array
+    return _numbers(array, name, names)
 
 
 def as_columns(X, width, *, name):

@@ -72,7 +72,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         number of columns. A column that varies by less than 1e-7 of its values (by a
         tenth of ``rank_tol`` if that is less, but never within the rounding of its
         type) is constant: subtract the first row if that is signal.
-    max_iter : int, default=200
+    max_iter : int, default=1000
         Most passes over all rows in each start.
     tol : float, default=1e-4
         Largest entry of the gradient,
@@ -86,9 +86,10 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         What a solver does that ends above ``tol``: a ``ConvergenceWarning``, or a
         ``RuntimeError`` that leaves the estimator as it was.
     n_jobs : int, default=None
-        Restarts in parallel, as in joblib. Whatever its value, one solve on many rows
-        runs as many threads as the BLAS library of numpy may (set by
-        ``OMP_NUM_THREADS`` or ``threadpoolctl``). No result depends on either.
+        Restarts in parallel, as in joblib; no result depends on it. Whatever its value,
+        one solve on many rows runs as many threads as the BLAS library of numpy may
+        (set by ``OMP_NUM_THREADS`` or ``threadpoolctl``), whose number changes the
+        rounding of products.
     random_state : int, RandomState instance or None, default=None
         Seed of the restarts; without them nothing is random.
 
@@ -239,7 +240,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         whiten="unit-variance",
         whiten_solver="auto",
         rank_tol=None,
-        max_iter=200,
+        max_iter=1000,
         tol=1e-4,
         n_restarts=1,
         on_nonconvergence="warn",
@@ -337,10 +338,10 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return by_blocks(X, self._transform, self._validated)
 
-    def _transform(self, X):
+    def _transform(self, X, first):
         with np.errstate(over="ignore", invalid="ignore"):
             Y = centred_product(X, self.mean_, self.components_)
-        return _as_float(Y, X.dtype, "component")
+        return _as_float(Y, X.dtype, "component", first)
 
     def inverse_transform(self, X):
         """Return the rows in input space that have the given components.
@@ -364,7 +365,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return by_blocks(X, self._inverse, as_rows)
 
-    def _inverse(self, X):
+    def _inverse(self, X, first):
         if X.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has shape {X.shape}, but inverse_transform needs "
@@ -372,7 +373,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         with np.errstate(over="ignore", invalid="ignore"):
             rows = X @ self.mixing_.T + self.mean_
-        return _as_float(rows, X.dtype, "column")
+        return _as_float(rows, X.dtype, "column", first)
 
     def score_samples(self, X):
         """Return the log-likelihood of each row (see Notes), in nats.
@@ -390,7 +391,7 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return by_blocks(X, self._log_density, self._validated)
 
-    def _log_density(self, X):
+    def _log_density(self, X, first):
         Y = centred_product(X, self.mean_, self.components_)
         if self._to_unit_variance is not None:
             Y = Y @ self._to_unit_variance.T
@@ -426,8 +427,8 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         weights = as_weights(sample_weight, len(each), relative=True)
         return float(np.average(each, weights=weights))
 
-    def _validated(self, X, name):
-        return validate_rows(self, X, reset=False, name=name)
+    def _validated(self, X, name, dtype):
+        return validate_rows(self, X, reset=False, name=name, dtype=dtype)
 
     def _check_parameters(self):
         """Check what depends on the data, and return the contrast of the solver."""
@@ -549,15 +550,19 @@ def _listed(marked):
     )
 
 
-def _as_float(array, dtype, what):
-    """Return numbers in a float type, or name the first that it cannot hold."""
+def _as_float(array, dtype, what, first):
+    """Return numbers in a float type, or name the first that it cannot hold.
+
+    The number of the first row is ``first``.
+    """
     with np.errstate(over="ignore"):
         result = array.astype(dtype, copy=False)
     finite = np.isfinite(result)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise ValueError(
-            f"The result overflows {result.dtype}, first in {what} {column}, row {row} "
-            f"({array[row, column]:g}): pass X as float64, or of smaller numbers."
+            f"The result overflows {result.dtype}, first in {what} {column}, row "
+            f"{first + row} ({array[row, column]:g}): pass X as float64, or of smaller "
+            "numbers."
         )
     return result

@@ -1,6 +1,8 @@
 """RigidAligner, LinearAligner, PermutationAligner: the contract they share."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import joblib
@@ -667,3 +669,20 @@ def test_wide_against_narrow_is_matched_in_the_rectangle(monkeypatch):
         wanted = other if one is X else other[:, places]
         np.testing.assert_allclose(moved[:, places], wanted, atol=1e-12)
     assert set(shapes) == {(3, 5000)}
+
+
+def test_aligners_need_neither_torch_nor_numba():
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "skorch", "numba"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import numpy as np
+from skident import LinearAligner, PermutationAligner, RigidAligner
+X = np.random.default_rng(0).standard_normal((50, 3))
+for aligner in (RigidAligner(), LinearAligner(), PermutationAligner()):
+    assert aligner.fit(X, X[:, ::-1]).score(X, X[:, ::-1]) > 0.999
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from skident._math import ica, procrustes
 from skident._math.motion import EPS, Sums
 from skident._math.paired_rows import blocks, in_larger_unit
-from skident._math.whitening import whiten
+from skident._math.whitening import CONSTANT_TOL, whiten
 
 TRANSFORMATIONS = (*procrustes.TRANSFORMATIONS, "ica")
 # Groups whose maps go from any unit to any other.
@@ -110,11 +110,26 @@ def unmix(X, rows):
     Returns
     -------
     Unmixing
+
+    Raises
+    ------
+    ValueError
+        If no column varies by more than 1e-7 of its values, but some do.
     """
     Z = X.take(rows, np.float64)
     reach = np.ptp(Z, axis=0)
-    # Constant up to rounding, or so small beside the others that squares are zero.
-    dead = reach <= np.maximum(8 * EPS * np.abs(Z).max(axis=0), _SMALLEST * reach.max())
+    # Constant for whitening too, which sees the rows centred; or so small beside the
+    # others that squares are zero.
+    size = np.abs(X.centre) + np.abs(Z).max(axis=0)
+    rounding = 8 * (np.finfo(np.float32).eps if X.array.dtype == np.float32 else EPS)
+    dead = reach <= np.maximum(
+        max(CONSTANT_TOL, rounding) * size, _SMALLEST * reach.max()
+    )
+    if dead.all() and (reach > rounding * size).any():
+        raise ValueError(
+            "For 'ica', a side varies by less than 1e-7 of its values, which counts as "
+            "constant: subtract its first row."
+        )
     if dead.all():
         empty = np.zeros((0, Z.shape[1]))
         return Unmixing(Z[0], empty, empty.T, True)

@@ -109,7 +109,8 @@ def descend(stage, rotation, problem, max_iter, history, state=None, *, trust=Tr
     """Minimise the contrast over rotations by safeguarded quasi-Newton steps.
 
     ``state`` is that of the rotation, if it is known. But for the last stage the last
-    step is taken on ``trust``: what follows sees whether it was right.
+    step is taken on ``trust``: what follows sees whether it was right. In the last one
+    a small step from the accepted point follows, which makes its gradient smaller.
     """
 
     def measure(rotation, signs=None):
@@ -139,4 +140,8 @@ def descend(stage, rotation, problem, max_iter, history, state=None, *, trust=Tr
         if not np.array_equal(signs, state.signs):
             history.pairs = []
         rotation, state = turned, trial._replace(signs=signs)
+    if stage.last and state.criterion <= stage.tol:
+        direction = history.direction(state.gradient, state.hessian)
+        if np.abs(direction).max() < NEAR:
+            rotation = cayley(direction) @ rotation
     return Point(rotation, state, n_iter)

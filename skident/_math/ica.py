@@ -43,7 +43,7 @@ SAMPLE_ENTRIES = 2**22
 # Components up to which the first start is one, and dependent ones get more.
 _FEW = 16
 _PATIENCE = 10
-# Changes of sign a source that end the fixed-point steps.
+# Changes of sign a source that end the fixed-point steps of few sources.
 _FLIPS = 3.0
 _FIXED_POINT_STEPS = 400
 _PROGRESS = 1e-3
@@ -70,7 +70,7 @@ class Solution(NamedTuple):
     n_iter : int
         Passes over all rows by the second-order steps.
     criterion : float
-        Largest entry of the gradient at the end.
+        Largest entry of the gradient before the last step.
     converged : bool
         Whether ``criterion <= tol``.
     sub_gaussian : ndarray of bool of shape (n_components,)
@@ -156,7 +156,7 @@ def _fixed_point(rows, point, name, steps):
             return point, problem
         # Where most signs keep changing, steps wander, and blow up the rounding.
         flips, signs = flips + (signs != state.signs).mean(), state.signs
-        if waited >= _PATIENCE or flips >= _FLIPS:
+        if waited >= _PATIENCE or (flips >= _FLIPS and rows.n_components <= _FEW):
             break
         step = state.signs[:, None] * (np.diag(state.curvatures) - state.slopes)
         rotation = polar(step) @ rotation

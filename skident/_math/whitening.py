@@ -98,21 +98,23 @@ def column_ranges(source, n_features, weights=None, run=map, tol=0.0):
     def task(piece, start):
         # Numbers whose sum overflows are named afterwards, by their range.
         with np.errstate(over="ignore", invalid="ignore"):
+            eps = np.finfo(piece.dtype).eps
             if weights is None:
-                return _stats(piece, origin)
+                return *_stats(piece, origin), eps
             total = weights[start : start + piece.shape[0]] @ (piece - origin)
-            return total, piece.min(axis=0), piece.max(axis=0)
+            return total, piece.min(axis=0), piece.max(axis=0), eps
 
-    total, low, high = np.zeros(n_features), origin, origin
-    for part, least, most in pieces(source, run, task):
+    total, low, high, rounding = np.zeros(n_features), origin, origin, _EPS
+    for part, least, most, eps in pieces(source, run, task):
         with np.errstate(over="ignore", invalid="ignore"):
             total += part
         low, high = np.minimum(low, least), np.maximum(high, most)
+        rounding = max(rounding, eps)
     count = _count(source) if weights is None else weights.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         mean = origin + total / count
         size = np.maximum(np.abs(low), np.abs(high))
-        constant = high - low <= max(tol, 8 * np.finfo(source[0].dtype).eps) * size
+        constant = high - low <= max(tol, 8 * rounding) * size
         mean[high == low] = origin[high == low]
         reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
     return mean, reach, constant

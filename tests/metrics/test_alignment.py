@@ -212,6 +212,24 @@ def test_diameters(p):
     assert np.mean(away <= robust_diameter(X) / 2) == pytest.approx(0.99, abs=0.005)
 
 
+def test_diameter_takes_more_than_two_sweeps():
+    """From the farthest of the mean, and from the farthest of that: .84 and .91."""
+    X = np.array([[3.0, 6.0], [8.0, -4.0], [0.0, 4.0], [-4.0, -5.0], [-3.0, -7.0]])
+    assert max_diameter(X) == pytest.approx(pdist(X).max())
+
+
+def test_ica_drops_the_columns_that_whiten_ica_drops():
+    """Noise on a large constant is none of the components."""
+    Z = latents(0)
+    near = 1e5 * (1 + 1e-9 * np.random.default_rng(0).standard_normal((600, 1)))
+    result = alignment_errors(
+        np.c_[Z, near], np.c_[Z, near[::-1]], transformations=("ica",), random_state=0
+    )
+    assert result.error[0] < 1e-3
+    with pytest.raises(ValueError, match="less than 1e-7 of its values"):
+        alignment_errors(near, Z, transformations=("ica",))
+
+
 @pytest.mark.parametrize(
     ("permutation", "rigid", "ica", "percent"),
     [
