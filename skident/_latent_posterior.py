@@ -180,18 +180,20 @@ class LatentPosterior:
         """
         n_nodes, held = NODES[self._n_features_out][0], held_out.cpu().numpy()
         before = self._grid_log_likelihood(held, n_nodes)
-        net, schedule = self.net_, self._schedule(len(rows) + len(held))
-        try:
-            with seeded(seed):
-                polish(net, rows, schedule, verbose=self.verbose)
-            gain = self._grid_log_likelihood(held, n_nodes) - before
-            if gain.mean() >= -max(gain.std() / np.sqrt(len(gain)), _GRID_TOLERANCE):
-                self.weights_ = {
-                    name: value.detach().cpu().numpy().copy()
-                    for name, value in net.module_.state_dict().items()
-                }
-        finally:
-            self._load_weights(net)
+        schedule = self._schedule(len(rows) + len(held))
+        with seeded(0):
+            net = self._new_net(schedule, rows.device)
+        self._load_weights(net)
+        with seeded(seed):
+            polish(net, rows, schedule, verbose=self.verbose)
+        grid = self._grid(n_nodes, net.module_.eval())
+        gain = self._on_grid(grid.log_likelihood, grid, held) - before
+        if gain.mean() >= -max(gain.std() / np.sqrt(len(gain)), _GRID_TOLERANCE):
+            self._built = {}
+            self.weights_ = {
+                name: value.detach().cpu().numpy().copy()
+                for name, value in net.module_.state_dict().items()
+            }
 
     def _refine_grid(self, held):
         """Take more points until the log-likelihood of held-out rows stands still."""
@@ -242,9 +244,9 @@ class LatentPosterior:
             return self._grid_log_likelihood(inputs, self.quadrature_nodes_)
         return self._noisy(losses.elbo, inputs, n_draws)
 
-    def _grid(self, n_nodes=None):
+    def _grid(self, n_nodes=None, module=None):
         return GridPosterior(
-            self._module(),
+            module or self._module(),
             n_nodes or self.quadrature_nodes_,
             self._n_features_out,
             self.net_.device,

@@ -89,7 +89,8 @@ class MeanFieldVAE(
         makes both linear.
     kl_warmup : float, default=0.0
         Fraction of the training, in [0, 1), during which the weight of the KL term
-        rises from 0 to 1. It always ends at 1. Quadrature has no such term.
+        rises from 0 to 1. It always ends at 1. Under quadrature, whose posterior is the
+        best there is, ln p(x) becomes beta ln E p(x|z)^(1/beta) at a weight beta.
     weight_decay : float, default=0.0
         Decoupled weight decay of AdamW.
     learning_rate : float, default=5e-3
@@ -315,6 +316,7 @@ class MeanFieldVAE(
                 except KeyboardInterrupt as interrupt:
                     outcome = interrupt
             self._measure(inputs, rows, held_out)
+            self._built = {}  # so that after a fit a card holds nothing
         if isinstance(outcome, KeyboardInterrupt):
             raise outcome
         return self

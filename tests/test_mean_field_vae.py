@@ -273,11 +273,50 @@ def test_constant_columns_are_listed_and_harmless(data):
     assert means[:, 0].min() > 0.95 and means[:, -1].max() < -0.95
 
 
-def test_warm_up_ends_as_the_true_bound(data):
-    for objective in ("elbo", "importance"):
-        vae = MeanFieldVAE(1, objective=objective, kl_warmup=0.5, **FAST).fit(data[0])
-        assert vae.net_.criterion_.beta == 1.0
-        assert vae.gain_over_independent_ > 1
+@pytest.mark.parametrize("objective", ["elbo", "importance", "quadrature"])
+def test_warm_up_changes_the_start_and_ends_as_the_true_bound(data, objective):
+    plain, warm = (
+        MeanFieldVAE(1, objective=objective, kl_warmup=share, **FAST).fit(data[0])
+        for share in (0.0, 0.5)
+    )
+    # the KL term costs next to nothing at first
+    losses = [vae.history_["valid_loss"] for vae in (plain, warm)]
+    assert losses[1][1] < losses[0][1] - 0.05
+    assert warm.net_.criterion_.beta == 1.0
+    assert warm.gain_over_independent_ > 1
+
+
+def test_last_steps_take_the_options_of_the_training(data, monkeypatch):
+    from skident import _latent_posterior
+
+    seen, polish = [], _latent_posterior.polish
+
+    def watched(net, rows, schedule, *, verbose):
+        seen.append((net.reduced is not None, net.criterion_.beta, schedule.precision))
+        polish(net, rows, schedule, verbose=verbose)
+
+    monkeypatch.setattr(_latent_posterior, "polish", watched)
+    options = FAST | {"max_epochs": 2, "kl_warmup": 0.5}
+    vae = MeanFieldVAE(1, precision="bfloat16", **options).fit(data[0])
+    MeanFieldVAE(1, **options).fit(data[0])
+    assert seen == [(True, 1.0, "bfloat16"), (False, 1.0, "float32")]
+    assert {w.dtype for w in vae.weights_.values()} == {np.dtype("float32")}
+
+
+@pytest.mark.parametrize("objective", ["quadrature", "importance"])
+def test_fit_keeps_the_weights_once_as_arrays(data, objective):
+    vae = MeanFieldVAE(1, objective=objective, **FAST).fit(data[0])
+
+    def held(thing):
+        if isinstance(thing, dict):
+            return [kind for value in thing.values() for kind in held(value)]
+        return [type(thing).__module__.split(".")[0]]
+
+    assert not {"torch", "skorch", "skident"} & set(held(vars(vae)))
+    before = joblib.hash(vae)
+    net = vae.net_
+    assert vae.net_ is net and joblib.hash(vae) == before
+    assert all(p.grad is None for p in net.module_.parameters())
 
 
 def test_persistence(fitted, data):

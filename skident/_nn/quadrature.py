@@ -104,9 +104,15 @@ class GridModel(DecodingModel):
 
 
 class NegativeGridLikelihood(nn.Module):
-    """The negative log-likelihood on a lattice, in nats a row.
+    r"""The negative log-likelihood on a lattice, in nats a row.
 
-    It has no KL term: ``beta`` changes nothing.
+    With a weight :math:`\beta` of the KL term, as during warm-up, it is the negative
+    of the largest bound that any posterior q on the lattice reaches:
+
+    .. math:: \beta \ln \sum_g w_g\, p(x|z_g)^{1/\beta}
+        = \max_q \left[E_q \ln p(x|z) - \beta\, KL(q \| w)\right]
+
+    which is ln p(x) at 1, and at 0 the likelihood at the best point.
 
     Parameters
     ----------
@@ -116,11 +122,10 @@ class NegativeGridLikelihood(nn.Module):
         Number of latents.
     """
 
-    beta = 1.0
-
     def __init__(self, family, n_components):
         super().__init__()
         self.family, self.n_components = family, n_components
+        self.beta = 1.0
 
     def forward(self, module, x):
         """Return the loss of a batch of rows (n, n_inputs)."""
@@ -128,8 +133,10 @@ class NegativeGridLikelihood(nn.Module):
         n_nodes = NODES[self.n_components][0]
         grid = lattice(n_nodes, self.n_components, device=x.device, shift=shift)
         natural = self.family.natural(module.decode(grid.points))
-        joint = self.family.log_joint(*natural, grid.log_weights, x)
-        return -torch.logsumexp(joint, 1).mean()
+        joint = self.family.log_joint(*natural, self.beta * grid.log_weights, x)
+        if self.beta == 0.0:
+            return -joint.amax(1).mean()
+        return -self.beta * torch.logsumexp(joint / self.beta, 1).mean()
 
 
 def polish(net, rows, schedule, *, verbose):
@@ -138,7 +145,7 @@ def polish(net, rows, schedule, *, verbose):
     Parameters
     ----------
     net : TensorNet
-        Trained net of a :class:`GridModel`, changed in place.
+        Net with the trained weights of a :class:`GridModel`, changed in place.
     rows : tensor of shape (n, n_inputs)
         Training rows.
     schedule : Schedule
@@ -162,10 +169,11 @@ def polish(net, rows, schedule, *, verbose):
                 _POLISH_RATE * rate * schedule.learning_rate
             )
             order = torch.randperm(len(rows))[:size].to(rows.device)
-            loss = net.criterion_(module, rows[order])
+            loss = net.criterion_(net.reduced or module, rows[order])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
+            net.scaler.scale(loss).backward()
+            net.scaler.step(optimizer)
+            net.scaler.update()
             advance()
 
 

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from skident._nn import quadrature
 from skident._nn.likelihoods import Bernoulli, Poisson
+from skident._nn.precision import PRECISIONS
 from skident._nn.quadrature import GridModel, GridPosterior, lattice
 from skident._nn.threads import seeded
 from skident._nn.training import Schedule, build_net
@@ -150,6 +151,59 @@ def test_loss_is_the_likelihood_on_a_shifted_lattice():
     loss = quadrature.NegativeGridLikelihood(module.family, 1)(module, x)
     exact = GridPosterior(module, 128, 1, CPU).log_likelihood(x).mean()
     assert loss.item() == pytest.approx(-exact.item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.05, 0.4, 1.0])
+def test_loss_with_a_weight_is_the_best_bound_of_any_posterior(beta):
+    """The maximum of E_q ln p(x|z) - beta KL(q || w), by its condition in numpy."""
+    module = model(2)
+    criterion = quadrature.NegativeGridLikelihood(module.family, 2)
+    criterion.beta = beta
+    x = torch.tensor(words(), dtype=torch.float32)
+    with seeded(3):
+        loss = criterion(module, x).item()
+    with seeded(3):
+        shift = torch.rand(2) - 0.5
+    grid = lattice(quadrature.NODES[2][0], 2, device=CPU, shift=shift)
+    with torch.no_grad():
+        logits = module.decode(grid.points).double().numpy()
+    log_p = np.log(expit(words()[:, None] * logits)).sum(-1)
+    log_w = grid.log_weights.double().numpy()
+
+    def bound(q):
+        kl = np.where(q > 0, q * (np.log(np.maximum(q, 1e-300)) - log_w), 0).sum(1)
+        return ((q * log_p).sum(1) - beta * kl).mean()
+
+    if beta:
+        q = np.exp((log_p - log_p.max(1, keepdims=True)) / beta + log_w)
+        q /= q.sum(1, keepdims=True)
+    else:
+        q = np.eye(len(log_w))[log_p.argmax(1)]
+    assert -loss == pytest.approx(bound(q), abs=1e-4)
+    rng = np.random.default_rng(0)
+    for other in rng.dirichlet(np.ones(len(log_w)), 20):
+        for share in (0.01, 1.0):
+            assert bound((1 - share) * q + share * other) < -loss + 1e-4
+    criterion(module, x).backward()
+    assert all(torch.isfinite(p.grad).all() for p in module.parameters())
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_last_steps_compute_in_the_precision_of_the_training(precision):
+    x = torch.tensor(words(), dtype=torch.float32)
+    module, seen = model(1), []
+    module.decoder[0].register_forward_hook(lambda m, i, o: seen.append(o.dtype))
+    criterion = quadrature.NegativeGridLikelihood(module.family, 1)
+    # float16 leaves the first steps out, until the scale of its loss fits
+    schedule = Schedule(5e-2, 0.0, 32, 60, precision=precision)
+    before = criterion(module, x).item()
+    seen.clear()
+    with seeded(0):
+        net = build_net(module, criterion, schedule, CPU)
+        quadrature.polish(net, x, schedule, verbose=0)
+    assert set(seen) == {PRECISIONS[precision] or torch.float32}
+    assert {p.dtype for p in module.parameters()} == {torch.float32}
+    assert criterion(module, x).item() < before - 0.03
 
 
 def test_last_steps_reach_the_maximum():

@@ -15,21 +15,23 @@ CLAIM = (
 )
 
 
-def run(quick, seed=0):
+def run(args):
     """Print one row a temperature."""
-    n_rows, n_model = (10_000, 200_000) if quick else (50_000, 1_000_000)
+    quick, seed = args.size == "quick", args.seed
+    n_rows, n_model = (2_000, 200_000) if quick else (50_000, 1_000_000)
+    epochs = 20 if quick else "auto"
     print(CLAIM)
     print(
         "    T   |m| model/exact   N m^2 model/exact   Binder model-exact     KL +- se"
         "         s"
     )
-    for temperature in TEMPERATURES:
+    for temperature in TEMPERATURES[::4] if quick else TEMPERATURES:
         truth = exact.curie_weiss(N_SITES, temperature)
         X, _ = make_curie_weiss(
             n_rows, N_SITES, temperature=temperature, random_state=seed
         )
         start = time.perf_counter()
-        model = MeanFieldVAE(1, random_state=seed).fit(X)
+        model = MeanFieldVAE(1, max_epochs=epochs, random_state=seed).fit(X)
         seconds = time.perf_counter() - start
         m = model.sample(n_model, random_state=seed).mean(axis=1, dtype=float)
         m2 = np.mean(m**2)

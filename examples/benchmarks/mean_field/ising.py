@@ -1,4 +1,8 @@
-"""The Ising sheet is no mean-field system near its transition: by how much?"""
+"""The Ising sheet is no mean-field system near its transition: by how much?
+
+The size "full" is some hours on one core. By default there are fewer rows, fewer
+temperatures and one model of the larger sheet.
+"""
 
 import numpy as np
 
@@ -13,19 +17,38 @@ CLAIM = (
 )
 
 
-def run(quick, seed=0):
+# Rows; length, latents and temperatures; lengths and latents that are tried on them.
+SIZES = {
+    "quick": (1_000, [(4, 1, (2.269,))], (), ()),
+    "default": (
+        8_000,
+        [(8, 1, (1.5, 2.0, 2.269, 3.0, 4.0)), (8, 4, (2.269,)), (16, 1, (2.269,))],
+        (4, 8),
+        (1, 2, 4, 8),
+    ),
+    "full": (
+        20_000,
+        [(8, n, TEMPERATURES) for n in (1, 2, 4)]
+        + [(16, n, TEMPERATURES) for n in (1, 4)],
+        (4, 6, 8, 12),
+        (1, 2, 4, 8, 16),
+    ),
+}
+
+
+def run(args):
     """Print one row a lattice, temperature and number of latents."""
+    n_rows, cases, lengths, numbers = SIZES[args.size]
     print(CLAIM)
     print(
         "   L     T  latents  verdict          TC|z   u [interval]            p      R"
         "  I_bip   means   pairs"
     )
-    cases = [(8, latents) for latents in (1, 2, 4)] + [(16, 1), (16, 4)]
-    for length, latents in cases[:1] if quick else cases:
-        for temperature in TEMPERATURES[::3] if quick else TEMPERATURES:
-            show(length, temperature, latents, 4_000 if quick else 20_000, seed)
-    if not quick:
-        grow(seed)
+    for length, latents, temperatures in cases:
+        for temperature in temperatures:
+            show(length, temperature, latents, n_rows, args.seed)
+    if lengths:
+        grow(n_rows, lengths, numbers, args.seed)
 
 
 def show(length, temperature, latents, n_rows, seed):
@@ -58,14 +81,14 @@ def checkerboard(length, temperature):
     return f"{exact.ising((length,) * 2, temperature).checkerboard_information:.2f}"
 
 
-def grow(seed):
+def grow(n_rows, lengths, numbers, seed):
     """Print how many latents make a sheet "mean-field", by its length."""
     print("   L  latents needed at T = 2.269 (u below 5 %)")
-    for length in (4, 6, 8, 12):
+    for length in lengths:
         X, _ = make_ising(
-            20_000, (length, length), temperature=2.269, random_state=seed
+            n_rows, (length, length), temperature=2.269, random_state=seed
         )
-        for latents in (1, 2, 4, 8, 16):
+        for latents in numbers:
             u = litmus(X, latents, seed).unexplained_fraction_.value
             print(f"{length:4}{latents:8}: u = {u:.3f}", flush=True)
             if u < 0.05:

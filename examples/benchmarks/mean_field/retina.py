@@ -1,9 +1,16 @@
-"""Two collective variables of a retina, beside what is usually fitted to words."""
+"""Two collective variables of a retina, beside what is usually fitted to words.
+
+The 40 most active cells; even repeats of the movie train, odd ones test. First a table
+of likelihoods, then what the model of two latents says of words, and the patterns in
+it. All intervals are over repeats, as time bins repeat one movie.
+"""
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from mean_field import retina_patterns, retina_span, retina_words
 from mean_field.pairwise import PairwiseMaxEnt, boltzmann_machine, independent
 
 from skident import MeanFieldVAE
@@ -15,70 +22,84 @@ CLAIM = (
 )
 
 
-def load(folder, n_cells=40):
-    """Return words of even and of odd repeats, and the repeat of each odd word."""
-    counts = np.load(Path(folder) / FILE)["bint"]
-    cells = np.argsort(-counts.mean((0, 2)))[:n_cells]
+class Words(NamedTuple):
+    """Words of even and odd repeats, and the repeat of each."""
+
+    train: np.ndarray
+    test: np.ndarray
+    train_repeats: np.ndarray
+    test_repeats: np.ndarray
+
+
+def load(path, n_cells=40, *, every=1):
+    """Return the words of every so many repeats; cells by activity, descending."""
+    counts = np.load(path)["bint"]
+    cells = np.argsort(-counts.mean((0, 2)), kind="stable")[:n_cells]
     words = counts[:, cells].transpose(0, 2, 1)
-    train, test = words[::2], words[1::2]
-    repeats = np.repeat(np.arange(len(test)), test.shape[1])
-    return train.reshape(-1, n_cells), test.reshape(-1, n_cells), repeats
+    parts = words[:: 2 * every], words[1 :: 2 * every]
+    repeats = [np.repeat(np.arange(len(p)), p.shape[1]) for p in parts]
+    return Words(*(p.reshape(-1, n_cells) for p in parts), *repeats)
 
 
-def run(quick, folder, seed=0):
-    """Print one row a model."""
-    if not folder or not (Path(folder) / FILE).is_file():
-        print(f"retina: no {FILE} in --data {folder!r}, left out")
+def run(args):
+    """Print likelihoods, then what the model of two latents says."""
+    path = Path(args.data) / FILE
+    if not path.is_file():
+        print(f"retina: no {FILE} in --data {args.data!r}, left out")
         return
+    quick, seed = args.size == "quick", args.seed
+    words = load(path, every=30 if quick else 1)
+    two = likelihoods(words, quick, seed)
+    retina_words.run(two, words, args.figure_dir, seed)
+    retina_patterns.run(two, words, quick, seed)
+    retina_span.run(words, quick, seed)
+
+
+def likelihoods(words, quick, seed):
+    """Print one row a model; return that of two latents."""
     print(CLAIM)
     print(
         "model                      nats a word [95 % over repeats]   TV of P(K)    s"
     )
-    train, test, repeats = load(folder)
-    if quick:
-        train = train[::10]
-    print(f"{'independent':26}{independent(train, test):9.4f}")
+    train, test = words.train, words.test
+    start = time.perf_counter()
+    show("independent", independent(train, test), words, None, start)
+    models = {}
     for latents in (1, 2) if quick else (1, 2, 4):
         start = time.perf_counter()
-        model = MeanFieldVAE(latents, random_state=seed).fit(train)
-        seconds = time.perf_counter() - start
-        scores = -model.score_samples(test)
+        epochs = 2 if quick else "auto"
+        model = MeanFieldVAE(latents, max_epochs=epochs, random_state=seed).fit(train)
+        fitted = time.perf_counter()
         drawn = model.sample(len(test), random_state=seed)
-        show(f"VAE, {latents} latents", scores, repeats, drawn, test, seconds)
-    if quick:
-        return
-    start = time.perf_counter()
-    pairwise = PairwiseMaxEnt().fit(train, seed=seed)
+        scores = model.score_samples(test)
+        start += time.perf_counter() - fitted
+        show(f"VAE, {latents} latents", scores, words, drawn, start)
+        models[latents] = model
+    if not quick:
+        start = time.perf_counter()
+        pairwise = PairwiseMaxEnt().fit(train, seed=seed)
+        drawn = pairwise.sample(len(test), seed=(seed, -1))
+        scores = pairwise.score_samples(test)
+        show("pairwise maximum entropy", scores, words, drawn, start)
+        print(f"  its ln Z is known to {pairwise.log_z_error:.4f} nats")
+        start = time.perf_counter()
+        scores = boltzmann_machine(train, test, seed=seed)
+        show("Boltzmann machine, 32", scores, words, None, start)
+    return models[2]
+
+
+def show(name, scores, words, drawn, start):
     seconds = time.perf_counter() - start
-    drawn = pairwise.sample(len(test), seed=(seed, -1))
-    show(
-        "pairwise maximum entropy",
-        -pairwise.score_samples(test),
-        repeats,
-        drawn,
-        test,
-        seconds,
-    )
-    print(f"  its ln Z is known to {pairwise.log_z_error:.4f} nats")
-    start = time.perf_counter()
-    nats = boltzmann_machine(train, test, seed=seed)
-    print(f"{'Boltzmann machine, 32':26}{nats:9.4f}{time.perf_counter() - start:47.0f}")
-
-
-def show(name, scores, repeats, drawn, test, seconds):
-    means = np.bincount(repeats, scores) / np.bincount(repeats)
+    repeats = words.test_repeats
+    means = np.bincount(repeats, -scores) / np.bincount(repeats)
     rng = np.random.default_rng(0)
     draws = means[rng.integers(len(means), size=(2000, len(means)))].mean(1)
     low, high = np.quantile(draws, [0.025, 0.975])
+    distance = "-"
+    if drawn is not None:
+        distance = f"{retina_words.total_variation(drawn, words.test):.4f}"
     print(
-        f"{name:26}{scores.mean():9.4f} [{low:.4f}, {high:.4f}]"
-        f"{total_variation(drawn, test):16.4f}{seconds:9.0f}",
+        f"{name:26}{means.mean():9.4f} [{low:.4f}, {high:.4f}]{distance:>16}"
+        f"{seconds:9.0f}",
         flush=True,
     )
-
-
-def total_variation(one, other):
-    """Return that of the distributions of the number of spikes in a word."""
-    size = one.shape[1] + 1
-    p, q = (np.bincount(X.sum(1), minlength=size) / len(X) for X in (one, other))
-    return 0.5 * np.abs(p - q).sum()
