@@ -7,8 +7,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from skident._nn import losses
-from skident._nn.quadrature import NODES, GridPosterior, polish
+from skident._nn.quadrature import NODES, GridPosterior, last_steps
 from skident._nn.threads import seeded
+from skident._nn.training import train
 from skident._random import draw_seed, generator
 from skident._validation import check_count
 
@@ -180,12 +181,18 @@ class LatentPosterior:
         """
         n_nodes, held = NODES[self._n_features_out][0], held_out.cpu().numpy()
         before = self._grid_log_likelihood(held, n_nodes)
-        schedule = self._schedule(len(rows) + len(held))
-        with seeded(0):
-            net = self._new_net(schedule, rows.device)
-        self._load_weights(net)
+        schedule = last_steps(self._schedule(len(rows) + len(held)), len(rows))
         with seeded(seed):
-            polish(net, rows, schedule, verbose=self.verbose)
+            net = self._new_net(schedule, rows.device)
+            self._load_weights(net)
+            train(
+                net,
+                rows,
+                None,
+                schedule,
+                verbose=self.verbose,
+                description="polish",
+            )
         grid = self._grid(n_nodes, net.module_.eval())
         gain = self._on_grid(grid.log_likelihood, grid, held) - before
         if gain.mean() >= -max(gain.std() / np.sqrt(len(gain)), _GRID_TOLERANCE):

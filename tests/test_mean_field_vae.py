@@ -289,13 +289,13 @@ def test_warm_up_changes_the_start_and_ends_as_the_true_bound(data, objective):
 def test_last_steps_take_the_options_of_the_training(data, monkeypatch):
     from skident import _latent_posterior
 
-    seen, polish = [], _latent_posterior.polish
+    seen, train = [], _latent_posterior.train
 
-    def watched(net, rows, schedule, *, verbose):
+    def watched(net, rows, held_out, schedule, **options):
+        train(net, rows, held_out, schedule, **options)
         seen.append((net.reduced is not None, net.criterion_.beta, schedule.precision))
-        polish(net, rows, schedule, verbose=verbose)
 
-    monkeypatch.setattr(_latent_posterior, "polish", watched)
+    monkeypatch.setattr(_latent_posterior, "train", watched)
     options = FAST | {"max_epochs": 2, "kl_warmup": 0.5}
     vae = MeanFieldVAE(1, precision="bfloat16", **options).fit(data[0])
     MeanFieldVAE(1, **options).fit(data[0])
@@ -645,11 +645,11 @@ def test_last_steps_are_dropped_where_held_out_rows_lose(data, monkeypatch):
 
     plain = MeanFieldVAE(1, **FAST).fit(data[0])
 
-    def spoil(net, rows, schedule, *, verbose):
+    def spoil(net, *args, **options):
         with torch.no_grad():
             net.module_.decoder[-1].bias.add_(3.0)
 
-    monkeypatch.setattr(_latent_posterior, "polish", spoil)
+    monkeypatch.setattr(_latent_posterior, "train", spoil)
     kept = MeanFieldVAE(1, **FAST).fit(data[0])
     bias = [m.weights_["decoder.2.bias"] for m in (plain, kept)]
     assert np.abs(bias[0] - bias[1]).max() < 0.5

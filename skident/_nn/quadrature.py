@@ -9,7 +9,6 @@ point all rows are one matrix product. While training, the lattice is shifted at
 at each step, so that the decoder is right between its points too.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -17,15 +16,13 @@ from torch import nn
 
 from skident._nn.latent_models import DecodingModel
 from skident._nn.modules import perceptron
-from skident._nn.threads import fitting_threads
-from skident._progress import progress_bar
 
 # Points an axis while training, and at most.
 NODES = {1: (128, 2048), 2: (22, 128), 3: (11, 32)}
 # Radius in standard deviations of the prior: outside lie 6e-7 to 2e-5 of it.
 _RADIUS = 5.0
 # Rows and number of the last, large steps, and their size relative to the first ones.
-_POLISH_ROWS, _POLISH_STEPS, _POLISH_RATE = 16384, 100, 0.2
+_LAST_ROWS, _LAST_STEPS, _LAST_RATE = 16384, 100, 0.2
 
 
 class Lattice(NamedTuple):
@@ -139,42 +136,29 @@ class NegativeGridLikelihood(nn.Module):
         return -self.beta * torch.logsumexp(joint / self.beta, 1).mean()
 
 
-def polish(net, rows, schedule, *, verbose):
-    """Take some large steps with the net, which small batches leave noisy.
+def last_steps(schedule, n_rows):
+    """Return the schedule of some large steps, after those of small, noisy batches.
 
     Parameters
     ----------
-    net : TensorNet
-        Net with the trained weights of a :class:`GridModel`, changed in place.
-    rows : tensor of shape (n, n_inputs)
-        Training rows.
     schedule : Schedule
         That of the training, of which no more rows are visited again.
-    verbose : int
-        0 is silent, 1 shows a progress bar.
+    n_rows : int
+        Number of training rows.
+
+    Returns
+    -------
+    Schedule
     """
-    size = min(len(rows), _POLISH_ROWS)
-    n_steps = min(_POLISH_STEPS, len(rows) * schedule.max_epochs // size)
-    module = net.module_.train()
-    optimizer = torch.optim.AdamW(
-        module.parameters(), weight_decay=schedule.weight_decay, fused=True
+    size = min(n_rows, _LAST_ROWS)
+    n_steps = min(_LAST_STEPS, n_rows * schedule.max_epochs // size)
+    return schedule._replace(
+        learning_rate=_LAST_RATE * schedule.learning_rate,
+        batch_size=size,
+        max_epochs=max(1, n_steps * size // n_rows),
+        kl_warmup=0.0,
+        max_grad_norm=None,
     )
-    with (
-        fitting_threads(net, size),
-        progress_bar(n_steps, "polish", verbose=verbose) as advance,
-    ):
-        for step in range(n_steps):
-            rate = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
-            optimizer.param_groups[0]["lr"] = (
-                _POLISH_RATE * rate * schedule.learning_rate
-            )
-            order = torch.randperm(len(rows))[:size].to(rows.device)
-            loss = net.criterion_(net.reduced or module, rows[order])
-            optimizer.zero_grad(set_to_none=True)
-            net.scaler.scale(loss).backward()
-            net.scaler.step(optimizer)
-            net.scaler.update()
-            advance()
 
 
 class GridPosterior:

@@ -12,7 +12,7 @@ from skident._nn.likelihoods import Bernoulli, Poisson
 from skident._nn.precision import PRECISIONS
 from skident._nn.quadrature import GridModel, GridPosterior, lattice
 from skident._nn.threads import seeded
-from skident._nn.training import Schedule, build_net
+from skident._nn.training import Schedule, build_net, train
 
 CPU = torch.device("cpu")
 N = 5
@@ -199,11 +199,25 @@ def test_last_steps_compute_in_the_precision_of_the_training(precision):
     before = criterion(module, x).item()
     seen.clear()
     with seeded(0):
-        net = build_net(module, criterion, schedule, CPU)
-        quadrature.polish(net, x, schedule, verbose=0)
+        last = quadrature.last_steps(schedule, len(x))
+        net = build_net(module, criterion, last, CPU)
+        train(net, x, None, last, verbose=0, description="")
     assert set(seen) == {PRECISIONS[precision] or torch.float32}
     assert {p.dtype for p in module.parameters()} == {torch.float32}
     assert criterion(module, x).item() < before - 0.03
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "epochs", "expected"),
+    [(500, 60, (500, 60)), (500, 999, (500, 100)), (140_000, 60, (16384, 11))],
+)
+def test_last_steps_are_few_and_large(n_rows, epochs, expected):
+    last = quadrature.last_steps(
+        Schedule(1e-2, 0.0, 64, epochs, kl_warmup=0.5, precision="float16"), n_rows
+    )
+    assert (last.batch_size, last.max_epochs) == expected
+    assert last.learning_rate == pytest.approx(2e-3)
+    assert last.kl_warmup == 0.0 and last.precision == "float16"
 
 
 def test_last_steps_reach_the_maximum():
@@ -215,8 +229,9 @@ def test_last_steps_reach_the_maximum():
     x = x.float()
     module = model(1)
     criterion = quadrature.NegativeGridLikelihood(module.family, 1)
-    net = build_net(module, criterion, schedule, CPU)
+    last = quadrature.last_steps(schedule, len(x))
+    net = build_net(module, criterion, last, CPU)
     before = criterion(module, x).item()
     with seeded(0):
-        quadrature.polish(net, x, schedule, verbose=0)
+        train(net, x, None, last, verbose=0, description="")
     assert criterion(module, x).item() < before - 0.1
