@@ -185,14 +185,11 @@ class LatentPosterior:
         with seeded(seed):
             net = self._new_net(schedule, rows.device)
             self._load_weights(net)
-            train(
-                net,
-                rows,
-                None,
-                schedule,
-                verbose=self.verbose,
-                description="polish",
-            )
+            options = {"verbose": self.verbose, "description": "polish"}
+            try:
+                train(net, rows, None, schedule, **options)
+            except FloatingPointError:  # what was trained before is kept
+                return
         grid = self._grid(n_nodes, net.module_.eval())
         gain = self._on_grid(grid.log_likelihood, grid, held) - before
         if gain.mean() >= -max(gain.std() / np.sqrt(len(gain)), _GRID_TOLERANCE):
