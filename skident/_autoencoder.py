@@ -43,7 +43,7 @@ class AutoencoderEmbedder(
     cosine. Rows are centred and divided by one common scale before they enter the
     network, so that the fit does not depend on the units of ``X`` while the geometry
     between columns is kept. Input may be masked, and ``isometry`` keeps the decoder
-    near a scaled isometry, which makes the representation reproducible up to a rigid
+    near a scaled isometry: trainings that reconstruct alike then agree up to a rigid
     map.
 
     Parameters

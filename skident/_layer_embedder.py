@@ -34,7 +34,8 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Nothing is trained: ``fit`` looks at one row to learn the width, and ``transform``
     runs the module up to the layer. So a pretrained model enters a ``Pipeline``, and
-    two of them can be compared.
+    two of them can be compared. Modules of TorchScript take no hooks; those with
+    parametrized weights work, but torch does not pickle them.
 
     Parameters
     ----------
