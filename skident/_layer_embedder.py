@@ -81,7 +81,8 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         If the layer does not exist (naming those that do), is not called, or returns
         something that cannot be pooled; for NaN or infinity in ``X``, or a wrong width.
     TypeError
-        If ``module`` is no ``torch.nn.Module``; on an attempt to save with skops.
+        If ``module`` is no ``torch.nn.Module``, or ``layer`` no name (giving that of a
+        layer itself); on an attempt to save with skops.
 
     Warns
     -----
@@ -115,7 +116,7 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     _parameter_constraints = {  # noqa: RUF012
         "module": "no_validation",
-        "layer": [str],
+        "layer": "no_validation",
         "pooling": [StrOptions(set(POOLINGS)), callable],
         "input_shape": ["array-like", None],
         "input_dtype": [StrOptions({"auto", "float", "int"})],

@@ -1,5 +1,6 @@
 """What an autoencoder does with what it was not made for: a result or a clear error."""
 
+import functools
 import pickle
 
 import joblib
@@ -65,6 +66,76 @@ class Linear(nn.Module):
 def test_odd_modules_are_refused(params, match):
     with pytest.raises(ValueError, match=match):
         fit(module=Linear, module_params=params)
+
+
+class Narrow(nn.Module):
+    def __init__(self, n_features):
+        super().__init__()
+
+
+@pytest.mark.parametrize(
+    "module, params, match",
+    [
+        (
+            nn.Linear, {"bais": False},
+            r"Linear\(64, 2, bais=\.\.\.\), .* and failed: .*'bais'.*"
+            r"parameters are \(in_features: int, .*bias",
+        ),
+        (Narrow, None, r"Narrow\(64, 2\), .*parameters are \(n_features\)\."),
+        (lambda n, d: Narrow(), None, r"<lambda>\(64, 2\), .*'n_features'.*\(n, d\)"),
+        (functools.partial(Narrow, 3), None, r"partial\(64, 2\), .*are \(\)\."),
+        (dict, None, r"dict\(64, 2\), .*parameters are not known"),
+    ],
+)  # fmt: skip
+def test_class_that_cannot_be_called_so_is_named(module, params, match):
+    with pytest.raises(TypeError, match=match) as caught:
+        fit(module=module, module_params=params)
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+class Normalised(Linear):
+    def __init__(self, n_features, n_components, part="encode"):
+        super().__init__(n_features, n_components)
+        self.norms = nn.ModuleDict({part: nn.BatchNorm1d(n_components)})
+
+    def encode(self, x):
+        z = super().encode(x)
+        return self.norms["encode"](z) if "encode" in self.norms else z
+
+    def decode(self, z):
+        return super().decode(self.norms["decode"](z) if "decode" in self.norms else z)
+
+
+@pytest.mark.parametrize("part", ["encode", "decode"])
+def test_one_row_is_refused_where_batches_are_normalised(part):
+    options = {"module": Normalised, "module_params": {"part": part}}
+    refused = pytest.raises(
+        ValueError, match=r"one row: give at least two rows .*\(3 w"
+    )
+    for few in (
+        {"X": X[:10], "batch_size": 1},
+        {"X": X[:2], "early_stopping": True},
+        *([{"X": X[:2], "isometry": 0.1}] if part == "decode" else []),
+    ):
+        with refused:
+            fit(**few, **options)
+    embedder = fit(**options)
+    expected = embedder.transform(X)
+    with refused:
+        embedder.partial_fit(X[:1])
+    np.testing.assert_array_equal(embedder.transform(X), expected)
+    assert embedder.partial_fit(X[:2]).n_iter_ == 4
+    assert fit(X[:3], isometry=0.1, **options).n_iter_ == 3
+
+
+def test_other_errors_of_a_module_are_passed_on():
+    def fails(z):
+        if z.shape[0] > 2:  # not in the look at it before the training
+            raise ValueError("not today")
+        return z
+
+    with pytest.raises(ValueError, match=r"^not today$"):
+        fit(module=Linear, module_params={"encoded": fails})
 
 
 @pytest.mark.parametrize("kind", [torch.Tensor.double, torch.Tensor.bfloat16])

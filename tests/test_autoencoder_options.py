@@ -458,10 +458,11 @@ def test_memory_map_is_the_array(tmp_path, dtype):
 def test_memory_map_is_never_copied_whole(tmp_path):
     import tracemalloc
 
-    shape = (40_000, 256)  # 10 MB of bytes: 82 MB in float64, 41 MB in float32
+    shape = (160_000, 256)  # 41 MB of bytes, and a copy in float32 takes 164 MB
     mapped = np.memmap(tmp_path / "x", dtype=np.uint8, mode="w+", shape=shape)
     mapped[:] = np.arange(shape[1], dtype=np.uint8)
     mapped[::2] //= 2
+    fit(mapped[:100])  # the first optimiser of a process imports more of torch
     tracemalloc.start()
     try:
         embedder = fit(mapped, max_epochs=1, batch_size=2048)
@@ -471,7 +472,7 @@ def test_memory_map_is_never_copied_whole(tmp_path):
     finally:
         tracemalloc.stop()
     # a few blocks of 2**21 numbers in float64
-    assert peak < 60e6, peak
+    assert peak < 90e6, peak
 
 
 def test_bad_values_of_a_memory_map_are_named(tmp_path):

@@ -255,6 +255,16 @@ def test_gradient_carrying_tensor_is_taken(estimator):
 
 
 @every
+def test_tensor_on_another_device_is_refused_by_name(estimator):
+    X = rows(estimator)
+    far = torch.from_numpy(X).to("meta")
+    fitted = fit(new(estimator), X)
+    for refused in (lambda: fit(new(estimator), far), lambda: answer(fitted, far)):
+        with pytest.raises(ValueError, match=r"X is a tensor on meta: pass X\.cpu\(\)"):
+            refused()
+
+
+@every
 def test_pickle_and_skops_give_equal_answers_and_hashes(estimator):
     io = pytest.importorskip("skops.io")
     if isinstance(estimator, LayerEmbedder):

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skident import LayerEmbedder
+from skident._nn import layers
 
 
 def sequential():
@@ -131,6 +132,42 @@ def test_module_is_left_as_found(X):
         embedder.set_params(layer="0").fit(X[:, :5])
     assert net.training
     assert not any(part._forward_hooks for part in net.modules())
+
+
+def test_module_goes_to_the_device_and_back(X, monkeypatch):
+    """Also if it fails there. It only notes the moves: there may be no such device."""
+    moves, there, home = [], torch.device("cuda:7"), torch.device("cpu")
+
+    class Traveller(nn.Linear):
+        def to(self, device):
+            moves.append(device)
+            return self
+
+        def forward(self, x):
+            assert moves[-1] == there
+            return super().forward(x)
+
+    monkeypatch.setattr(layers, "resolve_device", lambda name: there)
+    embedder = LayerEmbedder(Traveller(12, 2), "", device="cuda:7").fit(X)
+    assert moves == [there, home]
+    embedder.transform(X)
+    assert moves == [there, home] * 2
+    with pytest.raises(RuntimeError):
+        clone(embedder).fit(X[:, :5])
+    assert moves == [there, home] * 3
+
+
+def test_layer_itself_is_refused_and_its_name_given(X):
+    net = nn.Sequential(nn.Linear(12, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 3)))
+    named = r"give its name, as in module\.named_modules\(\)"
+    for layer, message in (
+        (net[1][1], rf"layer must be a str, got Linear: {named}, here '1\.1'\.$"),
+        (net, rf"layer must be a str, got Sequential: {named}, here ''\.$"),
+        (nn.ReLU(), rf"layer must be a str, got ReLU: {named}\.$"),
+        (1, rf"layer must be a str, got int: {named}\.$"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            LayerEmbedder(net, layer).fit(X)
 
 
 def test_what_lies_above_the_layer_does_not_run(X):

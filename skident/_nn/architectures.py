@@ -1,6 +1,7 @@
 """Which module an autoencoder is made of: a table of ours, or a class of the user's."""
 
 import copy
+import inspect
 
 import torch
 from torch import nn
@@ -72,10 +73,27 @@ def new_module(kind, n_features, n_components, options):
     -------
     Module
         With ``encode`` and ``decode``.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called so, naming the call and the parameters that there are.
+    ValueError
+        If what it makes is no such module, or has no weights to train.
     """
     make = ARCHITECTURES[kind] if isinstance(kind, str) else kind
     # modules among the options stay as they are: each call trains a copy
-    module = make(n_features, n_components, **copy.deepcopy(options))
+    own = copy.deepcopy(options)
+    try:
+        module = make(n_features, n_components, **own)
+    except TypeError as error:
+        name = getattr(make, "__name__", type(make).__name__)
+        given = "".join(f", {option}=..." for option in options)
+        raise TypeError(
+            f"module was called as {name}({n_features}, {n_components}{given}), that "
+            f"is (n_features, n_components, **module_params), and failed: {error}. "
+            f"Its parameters are {_signature(make)}."
+        ) from error
     if not isinstance(module, nn.Module) or not all(
         callable(getattr(module, name, None)) for name in ("encode", "decode")
     ):
@@ -86,6 +104,13 @@ def new_module(kind, n_features, n_components, options):
     if not any(weight.requires_grad for weight in module.parameters()):
         raise ValueError(f"module={make!r} made a module with no weights to train.")
     return module
+
+
+def _signature(make):
+    try:
+        return str(inspect.signature(make))
+    except ValueError:  # some of Python's own
+        return "not known"
 
 
 def check_new_weights(kind, n_features, n_components, options):

@@ -20,6 +20,12 @@ class _Reached(Exception):
 def named_layer(module, layer):
     """Return the submodule of a dotted name; an error lists the names there are."""
     names = dict(module.named_modules())
+    if not isinstance(layer, str):
+        own = [repr(name) for name, part in names.items() if part is layer]
+        raise TypeError(
+            f"layer must be a str, got {type(layer).__name__}: give its name, as in "
+            f"module.named_modules(){', here ' + own[0] if own else ''}."
+        )
     if layer not in names:
         known = ", ".join(repr(name) for name in names if name)
         raise ValueError(

@@ -4,6 +4,7 @@ An objective is called with the module and a batch of rows, so that it can use e
 and decoder. Everything is summed over features and latents and averaged over rows.
 """
 
+import contextlib
 import math
 
 import torch
@@ -97,10 +98,11 @@ class Reconstruction(nn.Module):
 
     def forward(self, module, x):
         """Return the loss of a batch of rows (n, n_features)."""
-        z = module.encode(x if self.mask is None else self.mask(x))
-        loss = self.error(module.decode(z), x)
-        if self.weight:
-            loss = loss + self.weight * self._distortion(module, z)
+        with _small_batch_named():
+            z = module.encode(x if self.mask is None else self.mask(x))
+            loss = self.error(module.decode(z), x)
+            if self.weight:
+                loss = loss + self.weight * self._distortion(module, z)
         return loss
 
     def _distortion(self, module, z):
@@ -111,6 +113,22 @@ class Reconstruction(nn.Module):
             points,
             sphere_directions(points),
         )
+
+
+@contextlib.contextmanager
+def _small_batch_named():
+    """Say what a normalisation over the batch needs; torch tells shapes inside only."""
+    try:
+        yield
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):
+            raise
+        raise ValueError(
+            "module normalises over the batch (BatchNorm), which cannot be one row: "
+            "give at least two rows and set batch_size to 2 or more (3 with isometry, "
+            "which looks at every second row), or use what normalises each row by "
+            "itself (LayerNorm)."
+        ) from error
 
 
 class NegativeELBO(nn.Module):
