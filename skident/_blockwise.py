@@ -3,6 +3,7 @@
 import contextlib
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from skident._math.blocks import LazyBlocks, as_blocks
 from skident._validation import FLOATS, as_rows, validate_rows
@@ -90,13 +91,12 @@ def _as_floats(X):
         return (X,)
     if X.size <= _WIDENED_ENTRIES:
         return (X.astype(np.float64),)
-    cuts = _cuts(X, _WIDENED_ENTRIES)
+    cuts = list(_cuts(X, _WIDENED_ENTRIES))
     return LazyBlocks(len(cuts), lambda k: X[cuts[k]].astype(np.float64))
 
 
 def _cuts(X, entries):
-    size = max(1, entries // X.shape[1])
-    return [slice(start, start + size) for start in range(0, X.shape[0], size)]
+    return gen_batches(X.shape[0], max(1, entries // X.shape[1]))
 
 
 def _in_pieces(function, X):

@@ -193,11 +193,7 @@ class LatentPosterior:
         grid = self._grid(n_nodes, net.module_.eval())
         gain = self._on_grid(grid.log_likelihood, grid, held) - before
         if gain.mean() >= -max(gain.std() / np.sqrt(len(gain)), _GRID_TOLERANCE):
-            self._built = {}
-            self.weights_ = {
-                name: value.detach().cpu().numpy().copy()
-                for name, value in net.module_.state_dict().items()
-            }
+            self._keep_weights(net)
 
     def _refine_grid(self, held):
         """Take more points until the log-likelihood of held-out rows stands still."""

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from skident._math import ica, procrustes
-from skident._math.motion import EPS, Sums
+from skident._math.motion import Sums
 from skident._math.paired_rows import blocks, in_larger_unit
-from skident._math.whitening import CONSTANT_TOL, whiten
+from skident._math.whitening import noise_level, whiten
 
 TRANSFORMATIONS = (*procrustes.TRANSFORMATIONS, "ica")
 # Groups whose maps go from any unit to any other.
@@ -121,11 +121,9 @@ def unmix(X, rows):
     # Constant for whitening too, which sees the rows centred; or so small beside the
     # others that squares are zero.
     size = np.abs(X.centre) + np.abs(Z).max(axis=0)
-    rounding = 8 * (np.finfo(np.float32).eps if X.array.dtype == np.float32 else EPS)
-    dead = reach <= np.maximum(
-        max(CONSTANT_TOL, rounding) * size, _SMALLEST * reach.max()
-    )
-    if dead.all() and (reach > rounding * size).any():
+    dtype = np.float32 if X.array.dtype == np.float32 else np.float64
+    dead = reach <= np.maximum(noise_level(dtype) * size, _SMALLEST * reach.max())
+    if dead.all() and (reach > noise_level(dtype, 0.0) * size).any():
         raise ValueError(
             "For 'ica', a side varies by less than 1e-7 of its values, which counts as "
             "constant: subtract its first row."

@@ -23,11 +23,18 @@ from skident._math.rows import (
     standardised,
 )
 
-__all__ = ["RANK_TOL", "SOLVERS", "Whitening", "centred_product", "whiten"]
+__all__ = [
+    "RANK_TOL",
+    "SOLVERS",
+    "Whitening",
+    "centred_product",
+    "noise_level",
+    "whiten",
+]
 
 RANK_TOL = 1e-6
 # Range of a column, in units of its values, up to which it is noise on a constant.
-CONSTANT_TOL = 1e-7
+_CONSTANT_TOL = 1e-7
 SOLVERS = ("auto", "svd", "eigh")
 _EPS = np.finfo(np.float64).eps
 # Ranges of columns whose squares are numbers.
@@ -68,11 +75,24 @@ class Whitening(NamedTuple):
     rows: Rows
 
 
-def column_ranges(source, n_features, weights=None, run=map, tol=0.0):
+def noise_level(dtype, rank_tol=RANK_TOL):
+    """Return the range, in units of its values, up to which a column is constant.
+
+    Parameters
+    ----------
+    dtype : {float64, float32}
+        Type of the column, within whose rounding it always is.
+    rank_tol : float
+        As of :func:`whiten`.
+    """
+    return max(min(_CONSTANT_TOL, 0.1 * rank_tol), 8 * np.finfo(dtype).eps)
+
+
+def column_ranges(source, n_features, weights=None, run=map, rank_tol=0.0):
     """Return mean, largest distance from it and constancy of each column.
 
-    A column counts as constant if its range is within rounding of its values, or within
-    ``tol`` of them.
+    A column counts as constant if its range is below :func:`noise_level`, of the
+    coarsest type of the blocks.
 
     Parameters
     ----------
@@ -84,8 +104,8 @@ def column_ranges(source, n_features, weights=None, run=map, tol=0.0):
         Positive.
     run : callable
         ``map`` or one in parallel threads.
-    tol : float
-        Relative.
+    rank_tol : float
+        As of :func:`whiten`.
 
     Returns
     -------
@@ -98,23 +118,23 @@ def column_ranges(source, n_features, weights=None, run=map, tol=0.0):
     def task(piece, start):
         # Numbers whose sum overflows are named afterwards, by their range.
         with np.errstate(over="ignore", invalid="ignore"):
-            eps = np.finfo(piece.dtype).eps
+            noise = noise_level(piece.dtype, rank_tol)
             if weights is None:
-                return *_stats(piece, origin), eps
+                return *_stats(piece, origin), noise
             total = weights[start : start + piece.shape[0]] @ (piece - origin)
-            return total, piece.min(axis=0), piece.max(axis=0), eps
+            return total, piece.min(axis=0), piece.max(axis=0), noise
 
-    total, low, high, rounding = np.zeros(n_features), origin, origin, _EPS
-    for part, least, most, eps in pieces(source, run, task):
+    total, low, high, level = np.zeros(n_features), origin, origin, 0.0
+    for part, least, most, noise in pieces(source, run, task):
         with np.errstate(over="ignore", invalid="ignore"):
             total += part
         low, high = np.minimum(low, least), np.maximum(high, most)
-        rounding = max(rounding, eps)
+        level = max(level, noise)
     count = _count(source) if weights is None else weights.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         mean = origin + total / count
         size = np.maximum(np.abs(low), np.abs(high))
-        constant = high - low <= max(tol, 8 * rounding) * size
+        constant = high - low <= level * size
         mean[high == low] = origin[high == low]
         reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
     return mean, reach, constant
@@ -334,9 +354,7 @@ def whiten(
         source, weights = counted(source, weights)
         weights = weights * (len(weights) / weights.sum())
     n_rows, n_features = _count(source), source[0].shape[1]
-    mean, reach, constant = column_ranges(
-        source, n_features, weights, run, min(CONSTANT_TOL, 0.1 * rank_tol)
-    )
+    mean, reach, constant = column_ranges(source, n_features, weights, run, rank_tol)
     _check_ranges(mean, reach, constant)
     kept = ~constant
     inverse = np.where(kept, 1.0 / reach, 0.0)

@@ -131,18 +131,22 @@ class HeldNet:
 
         All as arrays, so that after training a card holds nothing.
         """
-        self._built = {}
+        self._keep_weights(net)
         later = history_arrays(net)
         self.history_ = {
             name: np.concatenate([earlier.get(name, []), later.get(name, [])])
             for name in {**earlier, **later}
         }
         self.n_iter_ = len(self.history_.get("train_loss", ()))
+        if self._continues:
+            self.optimizer_state_ = optimizer_arrays(net)
+
+    def _keep_weights(self, net):
+        """Let the weights of a net be the fitted ones."""
+        self._built = {}
         self.weights_ = {
             k: as_array(v).copy() for k, v in net.module_.state_dict().items()
         }
-        if self._continues:
-            self.optimizer_state_ = optimizer_arrays(net)
 
     def _load_weights(self, net):
         """Put the fitted weights into a net."""

@@ -4,9 +4,8 @@ scikit-learn's digits always, MNIST's test images where they are in the data. Se
 are over shortened trainings: longer ones and more rows take more latents.
 """
 
-from pathlib import Path
-
 import numpy as np
+from mean_field.files import find
 from mean_field.latents import describe, how_many
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold
@@ -23,9 +22,8 @@ def run(args):
     quick = args.size == "quick"
     images, labels = load_digits(return_X_y=True)
     show("digits, 8 x 8", images.reshape(-1, 8, 8) > 7, labels, quick, args.seed)
-    path = Path(args.data) / FILE
-    if not path.is_file():
-        print(f"MNIST: no {FILE} in --data {args.data!r}, left out")
+    path = find(args.data, FILE)
+    if path is None:
         return
     data, n_rows = np.load(path), 10_000 if args.size == "full" else 3_000
     images, labels = data["images"][:n_rows] > 127, data["labels"][:n_rows]

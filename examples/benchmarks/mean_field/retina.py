@@ -6,11 +6,11 @@ it. All intervals are over repeats, as time bins repeat one movie.
 """
 
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from mean_field import retina_patterns, retina_span, retina_words
+from mean_field.files import find
 from mean_field.pairwise import PairwiseMaxEnt, boltzmann_machine, independent
 
 from skident import MeanFieldVAE
@@ -43,9 +43,8 @@ def load(path, n_cells=40, *, every=1):
 
 def run(args):
     """Print likelihoods, then what the model of two latents says."""
-    path = Path(args.data) / FILE
-    if not path.is_file():
-        print(f"retina: no {FILE} in --data {args.data!r}, left out")
+    path = find(args.data, FILE)
+    if path is None:
         return
     quick, seed = args.size == "quick", args.seed
     words = load(path, every=30 if quick else 1)

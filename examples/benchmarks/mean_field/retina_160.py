@@ -4,9 +4,8 @@ On every so many words, as a search over the numbers of latents takes twenty fit
 keep repeats of the movie whole.
 """
 
-from pathlib import Path
-
 import numpy as np
+from mean_field.files import find
 from mean_field.latents import describe, how_many
 from mean_field.retina import FILE
 from sklearn.model_selection import GroupKFold
@@ -24,9 +23,8 @@ SIZES = {
 
 def run(args):
     """Print a search and a description."""
-    path = Path(args.data) / FILE
-    if not path.is_file():
-        print(f"retina: no {FILE} in --data {args.data!r}, left out")
+    path = find(args.data, FILE)
+    if path is None:
         return
     print(CLAIM)
     n_rows, numbers, epochs = SIZES[args.size]

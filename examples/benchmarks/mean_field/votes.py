@@ -5,9 +5,8 @@ cases rows; the senate's roll calls are columns, and its model, with a linear de
 is an ideal-point model.
 """
 
-from pathlib import Path
-
 import numpy as np
+from mean_field.files import find
 from mean_field.latents import describe, how_many
 
 from skident import MeanFieldVAE
@@ -20,9 +19,8 @@ LEAST_MINORITY = 0.05
 
 def run(args):
     """Print a search and a description for each body."""
-    path = Path(args.data) / FILE
-    if not path.is_file():
-        print(f"votes: no {FILE} in --data {args.data!r}, left out")
+    path = find(args.data, FILE)
+    if path is None:
         return
     print(CLAIM)
     data, quick = np.load(path), args.size == "quick"
