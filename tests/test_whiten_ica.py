@@ -21,7 +21,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skident import WhitenICA
-from skident._math import contrasts
+from skident._math import contrasts, descent
+from skident._math import ica as ica_math
 from skident.metrics import amari_distance
 
 
@@ -701,7 +702,8 @@ def test_rounding_of_the_coarsest_block_counts():
 def test_default_tolerance_is_close_to_the_stationary_point(seed):
     """By a step after the last measured one; without it up to 2.5e-3 away."""
     rng = np.random.default_rng(seed)
-    X = rng.laplace(size=(2000, 8)) @ rng.standard_normal((8, 8))
+    mixing = rng.standard_normal((8, 8))
+    X = rng.laplace(size=(2000, 8)) @ mixing.T
     near, exact = WhitenICA().fit(X), WhitenICA(tol=1e-11).fit(X)
     scale = np.linalg.norm(exact.components_, axis=1, keepdims=True)
     np.testing.assert_allclose(
@@ -735,12 +737,21 @@ def test_many_components(seed):
 
 
 @pytest.mark.slow
-def test_many_heavy_tails_are_found_from_far_rows():
-    """From the start by fourth moments alone it takes some 40 passes."""
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(3))
+def test_many_heavy_tails_are_found_from_far_rows(seed, monkeypatch):
+    """In 26 to 29 passes; from the start by fourth moments it takes 43 to 45."""
+    passes, moments = [], ica_math.moments
+
+    def counted(*args, **options):
+        passes.append(1)
+        return moments(*args, **options)
+
+    for module in (ica_math, descent):
+        monkeypatch.setattr(module, "moments", counted)
+    rng = np.random.default_rng(seed)
     A = rng.standard_normal((160, 160))
     ica = WhitenICA().fit(rng.laplace(size=(8000, 160)) @ A.T)
-    assert ica.converged_ and ica.n_iter_ <= 15
+    assert ica.converged_ and len(passes) <= 36
     assert amari_distance(ica.mixing_, A) < 0.03
 
 
