@@ -350,3 +350,5 @@ def test_a_device_without_numbers_is_refused_and_the_module_kept(X):
     with pytest.raises(ValueError, match="device='meta' cannot be used"):
         LayerEmbedder(net, "0", device="meta").fit(X)
     assert all(p.device.type == "cpu" for p in net.parameters())
+    with pytest.raises(ValueError, match="Sequential is on device 'meta' and holds no"):
+        LayerEmbedder(net.to("meta"), "0").fit(X)
