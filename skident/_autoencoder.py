@@ -500,7 +500,7 @@ class AutoencoderEmbedder(
 
     def _rows(self, X, *, reset, min_samples=1):
         """Return finite rows; those mapped from a file in their own type."""
-        if not is_mapped(X) or X.dtype.kind not in "fiub":
+        if not is_mapped(X) or X.dtype.kind not in "fiub" or X.ndim > 2:
             return validate_rows(self, X, reset=reset, min_samples=min_samples)
         X = validate_data(
             self,

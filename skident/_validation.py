@@ -259,8 +259,13 @@ def to_cpu(X, name):
                 f"Input {name} is a tensor on {X.device}: pass {name}.cpu()."
             )
         X = X.detach().resolve_conj().resolve_neg()
-        return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+        X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
     check_rectangular(X, name)
+    if getattr(X, "ndim", 0) > 2:
+        raise ValueError(
+            f"Found array with dim {X.ndim}: {name} has shape {X.shape}, but needs one "
+            f"row a sample: pass {name}.reshape(len({name}), -1)."
+        )
     check_numbers(X, name)
     return X
 

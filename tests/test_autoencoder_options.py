@@ -8,6 +8,7 @@ import weakref
 import joblib
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
@@ -240,6 +241,36 @@ def test_bi_lipschitz_is_that_of_the_jacobians():
     assert quantile == bi_lipschitz(jacobians, quantile=0.1)
     with pytest.raises(ValueError, match="quantile must be in"):
         embedder.bi_lipschitz(X, quantile=0.7)
+
+
+class Tokens(nn.Module):
+    """A module of a user's whose decoder is a transformer."""
+
+    def __init__(self, n_features, n_components):
+        super().__init__()
+        self.down = nn.Linear(n_features, n_components)
+        self.up = nn.Linear(n_components, n_features)
+        self.mix = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+
+    def encode(self, x):
+        return self.down(x)
+
+    def decode(self, z):
+        return self.mix(self.up(z).unflatten(1, (-1, 8))).flatten(1)
+
+
+def test_decoder_with_attention_can_be_differentiated():
+    fast = torch.backends.mha.get_fastpath_enabled()
+    embedder = fit(X[:200], n_components=2, module=Tokens, isometry=0.1)
+    assert torch.backends.mha.get_fastpath_enabled() == fast
+    Z = embedder.transform(X[:5]).astype(float)
+    jacobian, step = embedder.decoder_jacobian(Z), 0.01
+    for axis in range(2):
+        shift = step * np.eye(2)[axis]
+        up, down = (embedder.inverse_transform(Z + s) for s in (shift, -shift))
+        difference = (up - down) / (2 * step)
+        error = np.abs(jacobian[:, :, axis] - difference).max(1)
+        assert np.median(error) < 1e-2 * np.abs(difference).max()
 
 
 def test_isometry_counts_in_the_held_out_loss():

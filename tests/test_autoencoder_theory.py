@@ -23,27 +23,25 @@ def mean_correlation(S, y):
     return correlations[linear_sum_assignment(-correlations)].mean()
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_isometry_recovers_the_places_of_a_square(seed):
-    X, y = make_moving_square(
-        5000, image_shape=(16, 16), side=6.0, dtype=np.float32, random_state=0
-    )
-    train, test = X[:4000], X[4000:]
+def test_isometry_recovers_the_places_of_a_square():
+    X, y = make_moving_square(6000, dtype=np.float32, random_state=0)
+    train, test = X[:5000], X[5000:]
 
-    def figures(weight):
+    def figures(weight, seed):
         model = AutoencoderEmbedder(
-            2, isometry=weight, max_epochs=60, random_state=seed
+            2, isometry=weight, max_epochs=40, random_state=seed
         ).fit(train)
         ica = WhitenICA(random_state=0).fit(model.transform(train))
-        mcc = mean_correlation(ica.transform(model.transform(test)), y[4000:])
+        mcc = mean_correlation(ica.transform(model.transform(test)), y[5000:])
         decoder = model.bi_lipschitz(test)
-        return mcc, decoder.largest / decoder.smallest, -model.score(test)
+        return mcc, decoder.largest / decoder.smallest, model.score(test)
 
-    plain, isometric = figures(0.0), figures(0.1)
-    assert isometric[0] > 0.999 and isometric[0] > plain[0]
-    assert isometric[1] < 1.3 and plain[1] > 1.7
-    # 2,000 steps are few: at the full size and length it is within a tenth
-    assert isometric[2] < 1.5 * plain[2]
+    isometric = np.array([figures(0.1, seed) for seed in range(5)])
+    plain = np.array([figures(0.0, seed) for seed in range(2)])
+    assert isometric[:, 0].min() > 0.999 > 0.998 > plain[:, 0].max()
+    assert isometric[:, 1].max() < 1.3 and plain[:, 1].min() > 2.0
+    # 1,600 steps are few: at the full length they are within a tenth
+    assert (isometric[:2, 2] > 1.25 * plain[:, 2]).all()
 
 
 def runs_and_error(X, test, slope, isometry=0.0):
@@ -57,7 +55,7 @@ def runs_and_error(X, test, slope, isometry=0.0):
             max_epochs=200,  # fewer leave linear decoders far from balanced
             random_state=seed,
         ).fit(X)
-        for seed in range(3)
+        for seed in range(5)
     ]
     bounds, errors = [], []
     for first, second in itertools.combinations(models, 2):

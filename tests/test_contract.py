@@ -168,6 +168,16 @@ def test_wrong_shapes_are_refused(estimator, shape):
 
 
 @every
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_images_are_refused_with_a_remedy(estimator, kind):
+    images = kind(np.ones((4, 3, 2)))
+    if isinstance(estimator, LayerEmbedder):
+        pytest.skip("takes images")
+    with pytest.raises(ValueError, match=r"pass X.reshape\(len\(X\), -1\)"):
+        fit(new(estimator), images)
+
+
+@every
 def test_one_row_is_refused_with_its_number(estimator):
     if isinstance(estimator, LayerEmbedder):
         pytest.skip("learns nothing from rows")

@@ -6,14 +6,16 @@ import numpy as np
 import torch
 
 from skident._nn.rows import MappedRows
+from skident._nn.states import (
+    as_array,
+    history_arrays,
+    load_optimizer,
+    optimizer_arrays,
+)
 from skident._nn.threads import fitting_threads, seeded
 from skident._nn.training import (
     Schedule,
-    as_array,
-    history_arrays,
     hold_out,
-    load_optimizer,
-    optimizer_arrays,
     resolve_device,
     to_rows,
     train,

@@ -3,6 +3,8 @@
 import torch
 from torch.autograd import grad
 
+from skident._nn.jacobians import plain_attention
+
 # How far beyond a pair of latents their mixtures reach, in units of their distance.
 _BEYOND = 0.2
 
@@ -61,7 +63,7 @@ def relative_distortion(decode, z, v):
     .. [1] Y. Lee, S. Yoon, M. Son, F. C. Park, "Regularized autoencoders for isometric
        representation learning", ICLR 2022.
     """
-    with torch.enable_grad():
+    with torch.enable_grad(), plain_attention():
         z = z.detach().requires_grad_()
         x = decode(z)
         # J v as the derivative of J^T u, linear in u, along v: forward mode would

@@ -1,6 +1,24 @@
 """Jacobians of decoders, by forward-mode differentiation."""
 
+import contextlib
+
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+@contextlib.contextmanager
+def plain_attention():
+    """Let attention take operations that torch can differentiate forward and twice.
+
+    Its fused ones, which transformers otherwise take, have a first backward pass only.
+    """
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def batched_jacobian(function, z):
@@ -21,8 +39,9 @@ def batched_jacobian(function, z):
     tensor of shape (n, n_outputs, n_components)
     """
     columns = []
-    for axis in range(z.shape[1]):
-        tangent = torch.zeros_like(z)
-        tangent[:, axis] = 1.0
-        columns.append(torch.func.jvp(function, (z,), (tangent,))[1])
+    with plain_attention():
+        for axis in range(z.shape[1]):
+            tangent = torch.zeros_like(z)
+            tangent[:, axis] = 1.0
+            columns.append(torch.func.jvp(function, (z,), (tangent,))[1])
     return torch.stack(columns, dim=-1)

@@ -10,7 +10,6 @@ import itertools
 import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
@@ -238,13 +237,17 @@ def _warm_epochs(schedule):
 
 
 class _Best(Callback):
-    """Keep the weights of the epoch with the least validation loss."""
+    """Keep the weights of the epoch with the least validation loss.
+
+    And the optimiser's state, as training goes on from there.
+    """
 
     def __init__(self, schedule):
         self.patience = schedule.patience
         # Epochs with beta < 1 are measured by another loss and cannot be the best.
         self.first = _warm_epochs(schedule)
         self.loss, self.epoch, self.weights = math.inf, 0, None
+        self.moments, self.scale = {}, {}
 
     def on_epoch_end(self, net, **kwargs):
         record, epoch = net.history[-1], len(net.history)
@@ -258,11 +261,21 @@ class _Best(Callback):
             raise _Converged
 
     def keep(self, net):
-        self.weights = {k: v.clone() for k, v in net.module_.state_dict().items()}
+        self.weights = _clones(net.module_.state_dict())
+        self.moments = {w: _clones(s) for w, s in net.optimizer_.state.items()}
+        self.scale = net.scaler.state_dict()
 
     def restore(self, net):
-        if self.weights is not None:
-            net.module_.load_state_dict(self.weights)
+        if self.weights is None:
+            return
+        net.module_.load_state_dict(self.weights)
+        net.optimizer_.state.clear()
+        net.optimizer_.state.update(self.moments)
+        net.scaler.load_state_dict(self.scale)
+
+
+def _clones(tensors):
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 class _Bar(Callback):
@@ -302,7 +315,7 @@ def build_net(module, criterion, schedule, device):
 
 
 def train(net, rows, held_out, schedule, *, verbose, description):
-    """Train a net in place; its best weights are in it at the end, whatever ends it.
+    """Train a net in place; its best epoch is in it at the end, whatever ends it.
 
     Parameters
     ----------
@@ -350,46 +363,3 @@ def train(net, rows, held_out, schedule, *, verbose, description):
             net.callbacks_ = []
             best.restore(net)
     return False
-
-
-def as_array(tensor):
-    """Return a tensor as an array, of bfloat16, which numpy lacks, as float32."""
-    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-    return tensor.detach().cpu().numpy()
-
-
-def optimizer_arrays(net):
-    """Return the state of the optimiser as arrays, by quantity and weight.
-
-    With it goes that of the scale of the loss, under "scaler".
-    """
-    arrays = {
-        f"{quantity}:{name}": as_array(value).copy()
-        for name, weight in net.module_.named_parameters()
-        for quantity, value in net.optimizer_.state.get(weight, {}).items()
-    }
-    scale = net.scaler.state_dict()
-    return arrays | {f"scaler:{name}": np.array(value) for name, value in scale.items()}
-
-
-def load_optimizer(net, arrays):
-    """Put the arrays of :func:`optimizer_arrays` back into an optimiser."""
-    weights, scale = dict(net.module_.named_parameters()), {}
-    for key, array in arrays.items():
-        quantity, name = key.split(":", 1)
-        if quantity == "scaler":
-            scale[name] = array.item()
-            continue
-        value = torch.from_numpy(array.copy()).to(net.device)
-        net.optimizer_.state[weights[name]][quantity] = value
-    if scale:
-        net.scaler.load_state_dict(scale)
-
-
-def history_arrays(net):
-    """Return the losses of every finished epoch as arrays, by name."""
-    records = [row for row in net.history if "train_loss" in row]
-    names = [k for k in ("train_loss", "valid_loss") if records and k in records[0]]
-    return {
-        name: np.array([row[name] for row in records if name in row]) for name in names
-    }

@@ -4,15 +4,13 @@ import torch
 
 from skident._nn.losses import Reconstruction, SquaredError
 from skident._nn.modules import Autoencoder, VariationalAutoencoder, perceptron
+from skident._nn.states import history_arrays, load_optimizer, optimizer_arrays
 from skident._nn.threads import _SMALL_STEP, _OneThread, fitting_threads, seeded
 from skident._nn.training import (
     Schedule,
     _Batches,
     build_net,
-    history_arrays,
     hold_out,
-    load_optimizer,
-    optimizer_arrays,
     resolve_device,
     resolve_epochs,
     train,
@@ -83,6 +81,25 @@ def test_best_epoch_is_restored():
     with torch.inference_mode():
         loss = float(net.criterion_(net.module_, X[8:]))
     assert loss == pytest.approx(best, rel=1e-5)
+
+
+def test_optimizer_goes_back_to_the_best_epoch_too():
+    schedule = Schedule(0.3, 0.0, 8, 30)
+    X = rows(40)
+
+    def trained(held_out, epochs):
+        net = new_net(schedule)
+        schedule_now = schedule._replace(max_epochs=epochs, constant=True)
+        with seeded(1):
+            train(net, X[:8], held_out, schedule_now, verbose=0, description="")
+        return net
+
+    net = trained(X[8:], 30)
+    best = 1 + int(np.argmin(history_arrays(net)["valid_loss"]))
+    state, expected = optimizer_arrays(net), optimizer_arrays(trained(None, best))
+    assert best < 30 and state.keys() == expected.keys()
+    for key in state:
+        np.testing.assert_array_equal(state[key], expected[key])
 
 
 def test_patience_stops_the_training():
