@@ -163,8 +163,9 @@ class AutoencoderEmbedder(
         For NaN or infinity (naming column and row), sparse input or a wrong width; for
         images of another size than the columns; for "bce" and values beyond [0, 1];
         for a ``module`` with outputs of another shape or type, without gradients, whose
-        weights are not its own, or that normalises over a batch of one row; for rows or
-        latents so far from those of the fit that the network's numbers overflow.
+        weights are not its own, whose representation of a row depends on the others of
+        a batch, or that normalises over a batch of one row; for rows or latents so far
+        from those of the fit that the network's numbers overflow.
     TypeError
         If ``module`` cannot be called as it is, naming the call and its parameters.
     FloatingPointError

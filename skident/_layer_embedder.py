@@ -50,7 +50,8 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         How one vector a row is made of what the layer returns. "mean" averages over
         tokens, (n, tokens, d), or pixels, (n, channels, height, width), "cls" takes the
         first token, "flatten" keeps everything. "auto" is "mean" where there is
-        something to average. A callable takes the tensor and returns (n, d).
+        something to average; three axes are always (n, tokens, d), so that signals
+        (n, channels, length) need a callable. It takes the tensor and returns (n, d).
     input_shape : tuple of int, default=None
         Shape to which each row is brought before it enters the module, for instance
         ``(1, 28, 28)`` for images that come as rows; None leaves rows as they are.
@@ -79,7 +80,8 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ------
     ValueError
         If the layer does not exist (naming those that do), is not called, or returns
-        something that cannot be pooled; for NaN or infinity in ``X``, or a wrong width.
+        something that cannot be pooled, or that depends on the other rows of a batch;
+        for NaN or infinity in ``X``, or a wrong width.
     TypeError
         If ``module`` is no ``torch.nn.Module``, or ``layer`` no name (giving that of a
         layer itself); on an attempt to save with skops.
@@ -170,7 +172,9 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self._check_input_shape(X.shape[1])
             auto = self.input_dtype == "auto" and holds_embedding(self.module)
             self.tokens_ = self.input_dtype == "int" or (auto and _whole(X).all())
-            self.n_components_ = self._embedded(X[:1]).shape[1]
+            first, *_ = self._embedded(X[:1])
+            self.n_components_ = len(first)
+            self._check_alone(first, self._embedded(X[:2])[0])
         return self
 
     def transform(self, X):
@@ -227,6 +231,20 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "Scale X as in its training."
             )
         return Z
+
+    def _check_alone(self, alone, beside):
+        """Refuse a module that lets the rows of a batch see each other."""
+        if alone.shape != beside.shape:
+            return  # of the pooling, which is told from others when all rows are there
+        # wide enough for a module that computes in bfloat16
+        if np.allclose(alone, beside, atol=0.05 * np.abs(alone).max()):
+            return
+        raise ValueError(
+            f"What layer={self.layer!r} returns for a row depends on chance or on the "
+            "other rows of its batch, in evaluation mode too: transformers need "
+            "batch_first=True, normalisations running statistics, and dropout "
+            "training=self.training."
+        )
 
     def _check_input_shape(self, n_features):
         if self.input_shape is None:

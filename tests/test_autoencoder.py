@@ -159,6 +159,15 @@ def test_what_a_missing_device_fitted_loads_on_the_cpu(fitted):
     assert loaded.net_.device == torch.device("cpu")
 
 
+def test_device_can_be_changed_after_the_fit(fitted):
+    loaded = pickle.loads(pickle.dumps(fitted))
+    loaded.transform(X[:2])
+    before = loaded.net_
+    assert loaded.set_params(device="cpu").net_ is not before
+    with pytest.raises(ValueError, match="device='abacus' cannot be used"):
+        loaded.set_params(device="abacus").transform(X)
+
+
 @pytest.mark.filterwarnings("ignore:The validation loss:UserWarning")
 def test_options_of_the_training():
     def fit(**options):

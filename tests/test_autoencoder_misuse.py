@@ -47,6 +47,17 @@ class Linear(nn.Module):
         return self.decoded(self.up(z))
 
 
+class HalfDecoder(Linear):
+    """A module whose decoder has bfloat16 weights."""
+
+    def __init__(self, n_features, n_components):
+        super().__init__(n_features, n_components)
+        self.up = self.up.to(torch.bfloat16)
+
+    def decode(self, z):
+        return super().decode(z.to(torch.bfloat16)).float()
+
+
 # Modules
 
 
@@ -156,10 +167,83 @@ def test_trained_part_among_the_parameters_is_a_start_and_stays():
 
 
 def test_weights_that_modules_share_are_refused():
-    part, whole = nn.Linear(64, 2), Linear(64, 2)
-    for make in (lambda n, d: Linear(n, d, down=part), lambda n, d: whole):
-        with pytest.raises(ValueError, match="gives the same weights to each module"):
+    part, whole, norm = nn.Linear(64, 2), Linear(64, 2), nn.BatchNorm1d(2, affine=False)
+
+    class SharedMemory(Linear):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.down.weight = nn.Parameter(part.weight.detach())
+
+    class SharedStatistics(Linear):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.encoded = norm
+
+    for make, name in (
+        (lambda n, d: Linear(n, d, down=part), "down.weight"),
+        (lambda n, d: whole, "down.weight"),
+        (SharedMemory, "down.weight"),
+        (SharedStatistics, "encoded.running_mean"),
+    ):
+        match = f"gives the same weights to each module that it makes, here {name}"
+        with pytest.raises(ValueError, match=match):
             fit(module=make)
+
+
+def test_tensors_of_the_class_are_refused():
+    class Common(Linear):
+        norm = nn.BatchNorm1d(2, affine=False)
+
+        def encode(self, x):
+            return self.norm(self.down(x))
+
+    with pytest.raises(ValueError, match=r"Common\.norm belongs to the class"):
+        fit(module=Common)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [lambda z: nn.functional.dropout(z), lambda z: z - z.mean(0)],
+    ids=["chance", "batch"],
+)
+def test_rows_that_do_not_determine_their_representation_are_refused(encoded):
+    with pytest.raises(ValueError, match="depends on chance or on the other rows"):
+        fit(module=Linear, module_params={"encoded": encoded})
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.filterwarnings("ignore:The validation loss:UserWarning")
+def test_modules_may_work_in_place(early_stopping):
+    class Plain(Linear):
+        def encode(self, x):
+            return super().encode(x.clamp(-0.5, 0.5))
+
+        def decode(self, z):
+            return super().decode(z.clamp(-0.5, 0.5))
+
+    class InPlace(Linear):
+        def encode(self, x):
+            return super().encode(x.clamp_(-0.5, 0.5))
+
+        def decode(self, z):
+            # what is differentiated twice cannot be changed in place
+            return super().decode((z.clamp_ if z.grad_fn else z.clamp)(-0.5, 0.5))
+
+    first, second = (
+        fit(module=kind, isometry=0.1, early_stopping=early_stopping)
+        for kind in (Plain, InPlace)
+    )
+    np.testing.assert_array_equal(first.transform(X), second.transform(X))
+    for name in first.history_:
+        np.testing.assert_array_equal(first.history_[name], second.history_[name])
+
+
+def test_training_goes_on_in_half_precision_weights():
+    embedder = fit(module=HalfDecoder)
+    loaded = pickle.loads(pickle.dumps(embedder))
+    for one in (embedder, loaded):
+        one.partial_fit(X)
+    assert joblib.hash(loaded) == joblib.hash(embedder)
 
 
 def test_numbers_that_numpy_lacks_are_kept():
@@ -238,6 +322,39 @@ def test_interrupt_before_an_epoch_is_over_leaves_the_estimator(
     assert vars(fresh) == before[0]
     assert fitted.n_iter_ == 3
     np.testing.assert_array_equal(fitted.transform(X), before[1])
+
+
+@pytest.mark.parametrize(
+    "owner, name, n_epochs",
+    [
+        (training.TensorNet, "_evaluate", 2),
+        (training._Best, "on_epoch_end", 2),
+        (training._Bar, "on_epoch_end", 3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The validation loss:UserWarning")
+def test_interrupt_between_epochs_keeps_those_that_the_weights_saw(
+    owner, name, n_epochs, monkeypatch
+):
+    # constant steps, so that two epochs of three are two of two; a batch is an epoch
+    monkeypatch.setattr(training._Cosine, "on_epoch_begin", lambda *args, **kw: None)
+    options = {"early_stopping": name == "_evaluate", "batch_size": 2000}
+    expected = fit(max_epochs=n_epochs, **options)
+    calls, original = [], getattr(owner, name)
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    embedder = AutoencoderEmbedder(**{**FAST, "max_epochs": 4}, **options)
+    with pytest.raises(KeyboardInterrupt):
+        embedder.fit(X)
+    assert embedder.n_iter_ == n_epochs
+    assert all(len(losses) == n_epochs for losses in embedder.history_.values())
+    np.testing.assert_array_equal(embedder.transform(X), expected.transform(X))
 
 
 def test_saved_in_the_middle_of_training_is_as_before_it(monkeypatch):

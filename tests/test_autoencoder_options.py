@@ -330,6 +330,24 @@ def test_warm_start_goes_on_and_a_plain_fit_does_not():
     assert cold.n_iter_ == 3
 
 
+def test_warm_start_is_never_worse_than_its_start():
+    rows = np.random.default_rng(0).normal(size=(60, 16))
+    embedder = AutoencoderEmbedder(
+        2,
+        hidden_layer_sizes=(64,),
+        early_stopping=True,
+        n_iter_no_change=3,
+        max_epochs=300,
+        warm_start=True,
+        random_state=0,
+    ).fit(rows)
+    weights = embedder.weights_
+    least = embedder.history_["valid_loss"].min()
+    embedder.set_params(learning_rate=0.3).fit(rows)
+    assert embedder.history_["valid_loss"][-3:].min() > least
+    assert equal(embedder.weights_, weights)
+
+
 @pytest.mark.parametrize(
     "change, name",
     [

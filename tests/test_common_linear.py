@@ -35,7 +35,10 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_number_of_checks_that_ran(estimator, request):
-    """A skip tag could empty the list without a failure: count what ran."""
+    """A skip tag could empty the list without a failure: count what ran.
+
+    In this process: several of them need ``--dist loadfile``.
+    """
     checks = [
         getattr(check, "func", check).__name__
         for _, check in estimator_checks_generator(estimator)

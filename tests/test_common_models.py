@@ -132,7 +132,10 @@ def test_estimator_checks_of_bare_estimators(estimator, check):
     "estimator", REAL_VALUED + THRESHOLDED + BARE, ids=lambda e: type(e).__name__
 )
 def test_number_of_checks_that_ran(estimator, request):
-    """A skip tag could empty the list without a failure: count what ran."""
+    """A skip tag could empty the list without a failure: count what ran.
+
+    In this process: several of them need ``--dist loadfile``.
+    """
     checks = names_of_checks(estimator)
     if estimator in BARE:
         checks = [name for name in checks if name in PASS_BARE]

@@ -114,31 +114,58 @@ def _signature(make):
 
 
 def check_new_weights(kind, n_features, n_components, options):
-    """Raise a ``ValueError`` if two calls of a class of the user's share weights."""
+    """Raise a ``ValueError`` if two calls of a class of the user's share numbers."""
+    both = [new_module(kind, n_features, n_components, options) for _ in range(2)]
     first, second = (
-        new_module(kind, n_features, n_components, options) for _ in range(2)
+        {memory: name for name, memory in _memories(module)} for module in both
     )
-    known = {id(weight) for weight in first.parameters()}
-    if any(id(weight) in known for weight in second.parameters()):
-        raise ValueError(
-            f"module={kind!r} gives the same weights to each module that it makes: "
-            "they would pass from one fit to the next. Make all layers in each call."
-        )
+    for memory, name in second.items():
+        if memory in first:
+            raise ValueError(
+                f"module={kind!r} gives the same weights to each module that it makes, "
+                f"here {name}: they would pass from one fit to the next. Make all "
+                "layers and tensors in each call, or clone them."
+            )
+    for part in {type(part) for part in both[0].modules()}:
+        for name, value in vars(part).items():
+            if isinstance(value, nn.Module | torch.Tensor):
+                raise ValueError(
+                    f"module: {part.__name__}.{name} belongs to the class, and would "
+                    "pass from one fit to the next: make it in __init__."
+                )
+
+
+def _memories(module):
+    """Yield the name of each tensor and where its numbers are."""
+    for tensors in (module.named_parameters(), module.named_buffers()):
+        for name, tensor in tensors:
+            if tensor.numel():
+                yield name, tensor.untyped_storage().data_ptr()
 
 
 def check_widths(module, rows, n_components):
     """Raise a ``ValueError`` unless a module maps as it must, both ways."""
     was_training, name = module.training, type(module).__name__
     module.eval()
-    z = module.encode(rows)
-    _check_tensor(z, (rows.shape[0], n_components), f"{name}.encode")
+    two = rows[:2]
+    z = module.encode(two.clone())
+    _check_tensor(z, (len(two), n_components), f"{name}.encode")
     if z.dtype != torch.float32:
         raise ValueError(
             f"module: {name}.encode must return float32, got {z.dtype}: end it with "
             ".float()."
         )
-    output = module.decode(z)
-    _check_tensor(output, rows.shape, f"{name}.decode")
+    z, again = module.encode(rows.clone()), module.encode(torch.cat([rows, -rows]))
+    error = (again[: len(rows)] - z).detach().abs().max()
+    if not error <= 0.01 * z.detach().abs().max():
+        raise ValueError(
+            f"module: what {name}.encode returns for a row depends on chance or on the "
+            "other rows of its batch, in evaluation mode too (dropout without "
+            "training=self.training, or normalisation without running statistics): "
+            "the representation of a row would not be one."
+        )
+    output = module.decode(z[:2])
+    _check_tensor(output, two.shape, f"{name}.decode")
     if not output.requires_grad:
         raise ValueError(
             f"module: what {name}.decode returns has no gradient with respect to any "

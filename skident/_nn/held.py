@@ -54,13 +54,13 @@ class HeldNet:
         """The skorch net with the fitted weights, on the device of ``device``."""
         # in a place of its own, as what is fitted may not change by being used
         built = self.__dict__.setdefault("_built", {})
-        if "net" not in built:
+        if built.get("device") != self.device:
             unused = Schedule(1e-3, 0.0, 1, 1)  # it will not be trained
             device = usable_device(self.device)
             with seeded(0):
                 net = self._new_net(unused, device)
             self._load_weights(net)
-            built["net"] = net
+            built.update(net=net, device=self.device)
         return built["net"]
 
     def _train(

@@ -103,7 +103,8 @@ class HeldAutoencoder(HeldNet):
         )
 
     def _new_net(self, schedule, device):
-        mask = None
+        # a module of the user's may change in place what it encodes
+        mask = None if self.module is None else torch.clone
         if self.mask_ratio:
             shape = None if self.image_shape is None else tuple(self.image_shape)
             mask = RandomMask(self.mask_ratio, shape, self.patch_size)
@@ -120,7 +121,7 @@ class HeldAutoencoder(HeldNet):
         if self.module is not None:
             with seeded(0):
                 check_new_weights(**self._architecture)
-                check_widths(module, rows[:2], self._architecture["n_components"])
+                check_widths(module, rows[:16], self._architecture["n_components"])
 
     def _network_rows(self, X):
         device = resolve_device(self.device)

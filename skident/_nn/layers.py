@@ -76,7 +76,8 @@ def layer_output(module, layer, batch):
 
     handle = named_layer(module, layer).register_forward_hook(catch)
     try:
-        with torch.inference_mode(), contextlib.suppress(_Reached):
+        # not inference mode: a module may keep tensors that it later trains with
+        with torch.no_grad(), contextlib.suppress(_Reached):
             module(batch)
     finally:
         handle.remove()

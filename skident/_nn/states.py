@@ -32,15 +32,16 @@ def load_optimizer(net, arrays):
         if quantity == "scaler":
             scale[name] = array.item()
             continue
-        value = torch.from_numpy(array.copy()).to(net.device)
-        net.optimizer_.state[weights[name]][quantity] = value
+        weight, value = weights[name], torch.from_numpy(array.copy())
+        dtype = value.dtype if quantity == "step" else weight.dtype
+        net.optimizer_.state[weight][quantity] = value.to(net.device, dtype)
     if scale:
         net.scaler.load_state_dict(scale)
 
 
 def history_arrays(net):
     """Return the losses of every finished epoch as arrays, by name."""
-    records = [row for row in net.history if "train_loss" in row]
+    records = [row for row in net.history if "finished" in row]
     names = [k for k in ("train_loss", "valid_loss") if records and k in records[0]]
     return {
         name: np.array([row[name] for row in records if name in row]) for name in names

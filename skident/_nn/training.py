@@ -85,7 +85,14 @@ def resolve_device(device):
 
 
 def usable_device(device):
-    """Return the device, or the CPU where it is not there: what a GPU fitted loads."""
+    """Return the device, or the CPU where it is not there: what a GPU fitted loads.
+
+    A name that is none raises a ``ValueError``.
+    """
+    try:
+        torch.device("cpu" if device == "auto" else device)
+    except RuntimeError as error:
+        raise ValueError(f"device={device!r} cannot be used: {error}") from error
     try:
         return resolve_device(device)
     except ValueError:
@@ -137,15 +144,7 @@ class TensorNet(NeuralNet):
         """Run one pass and record its mean loss a row."""
         if iterator is None:
             return
-        self._set_training(training)
-        step = self._descend if training else self._evaluate
-        # in one place: numbers kept here and there would scatter the memory of batches
-        losses = torch.empty(len(iterator.sizes), device=self.device)
-        with contextlib.nullcontext() if training else _frozen_noise():
-            for k, batch in enumerate(iterator):
-                losses[k] = step(batch).detach()
-        sizes = torch.tensor(iterator.sizes, dtype=torch.float64)
-        loss = float(losses.cpu().double() @ sizes) / iterator.n_rows
+        loss = self.mean_loss(iterator, training)
         if not math.isfinite(loss):
             part = "training" if training else "validation"
             raise FloatingPointError(
@@ -154,6 +153,18 @@ class TensorNet(NeuralNet):
                 "weight_decay), or bring the columns of X to a smaller scale."
             )
         self.history.record(f"{prefix}_loss", loss)
+
+    def mean_loss(self, batches, training=False):
+        """Return the mean loss a row of one pass, in training with a step a batch."""
+        self._set_training(training)
+        step = self._descend if training else self._evaluate
+        # in one place: numbers kept here and there would scatter the memory of batches
+        losses = torch.empty(len(batches.sizes), device=self.device)
+        with contextlib.nullcontext() if training else _frozen_noise():
+            for k, batch in enumerate(batches):
+                losses[k] = step(batch).detach()
+        sizes = torch.tensor(batches.sizes, dtype=torch.float64)
+        return float(losses.cpu().double() @ sizes) / batches.n_rows
 
     def _descend(self, batch):
         self.optimizer_.zero_grad(set_to_none=True)
@@ -246,32 +257,45 @@ class _Best(Callback):
         self.patience = schedule.patience
         # Epochs with beta < 1 are measured by another loss and cannot be the best.
         self.first = _warm_epochs(schedule)
-        self.loss, self.epoch, self.weights = math.inf, 0, None
-        self.moments, self.scale = {}, {}
+        self.loss, self.epoch, self.kept = math.inf, 0, None
+
+    def start(self, net, held_out):
+        """Let what an earlier fit reached stand until an epoch is better."""
+        self.kept = _state(net)
+        if held_out is not None:
+            self.loss = net.mean_loss(net.get_iterator(held_out))
 
     def on_epoch_end(self, net, **kwargs):
         record, epoch = net.history[-1], len(net.history)
-        if epoch <= self.first:
-            return
         loss = record.get("valid_loss", -epoch)
-        if loss < self.loss or self.weights is None:
+        counts = epoch > self.first
+        better = counts and (loss < self.loss or self.kept is None)
+        kept = _state(net) if better else self.kept
+        # at once: an interrupt may come any time, and the two must go together
+        self.kept = kept
+        net.history.record("finished", True)
+        if better:
             self.loss, self.epoch = loss, epoch
-            self.keep(net)
-        elif self.patience is not None and epoch - self.epoch >= self.patience:
+        elif (
+            counts and self.patience is not None and epoch - self.epoch >= self.patience
+        ):
             raise _Converged
 
-    def keep(self, net):
-        self.weights = _clones(net.module_.state_dict())
-        self.moments = {w: _clones(s) for w, s in net.optimizer_.state.items()}
-        self.scale = net.scaler.state_dict()
-
     def restore(self, net):
-        if self.weights is None:
+        if self.kept is None:
             return
-        net.module_.load_state_dict(self.weights)
+        weights, moments, scale = self.kept
+        net.module_.load_state_dict(weights)
         net.optimizer_.state.clear()
-        net.optimizer_.state.update(self.moments)
-        net.scaler.load_state_dict(self.scale)
+        net.optimizer_.state.update(moments)
+        net.scaler.load_state_dict(scale)
+
+
+def _state(net):
+    """Return copies of weights and optimiser's state, and the scale of the loss."""
+    weights = _clones(net.module_.state_dict())
+    moments = {w: _clones(state) for w, state in net.optimizer_.state.items()}
+    return weights, moments, net.scaler.state_dict()
 
 
 def _clones(tensors):
@@ -343,8 +367,6 @@ def train(net, rows, held_out, schedule, *, verbose, description):
         As raised, after the best weights so far were restored.
     """
     best = _Best(schedule)
-    if net.epochs_before:
-        best.keep(net)
     batch_size = min(schedule.batch_size, rows.shape[0])
     net.max_grad_norm = schedule.max_grad_norm
     with (
@@ -353,9 +375,11 @@ def train(net, rows, held_out, schedule, *, verbose, description):
     ):
         net.callbacks_ = [
             (type(callback).__name__, callback)
-            for callback in (_Cosine(schedule), _WarmUp(schedule), _Bar(advance), best)
+            for callback in (_Cosine(schedule), _WarmUp(schedule), best, _Bar(advance))
         ]
         try:
+            if net.epochs_before:
+                best.start(net, held_out)
             net.fit_loop((rows, held_out), epochs=schedule.max_epochs)
         except _Converged:
             return True

@@ -116,7 +116,7 @@ def test_training_and_transforming_ask_whether_a_card_is_shared(monkeypatch):
     embedder.transform(X)
     assert len(devices) == 2
     LayerEmbedder(nn.Linear(4, 2), "", device="cpu").fit(X)
-    assert len(devices) == 3
+    assert len(devices) > 2 and len(set(devices)) == 1
 
 
 # Generators
