@@ -1,10 +1,11 @@
 """What the mean-field half of the package must show, beside the claims it rests on.
 
 Prints tables a system: Curie-Weiss, Hopfield, a retina, Maier-Saupe and the Ising
-sheet, votes and digits. Failures of a claim stand in the tables as they are. The real
-data is read from the folder of ``--data`` or $SKIDENT_TEST_DATA; what is not there is
-left out. The size "full" is that of the claims, hours on one core; by default systems
-that would take more than some 20 minutes are smaller, and "quick" takes seconds each.
+sheet, votes, digits, and the search over the number of latents. Failures of a claim
+stand in the tables as they are. The real data is read from the folder of ``--data`` or
+$SKIDENT_TEST_DATA; what is not there is left out. The size "full" is that of the
+claims, hours on one core; by default systems that would take more than some 20 minutes
+are smaller, and "quick" takes seconds each.
 
     python examples/benchmarks/bench_mean_field.py --data DIR --figure-dir figures
     python examples/benchmarks/bench_mean_field.py --quick --systems curie-weiss ising
@@ -25,6 +26,7 @@ from mean_field import (
     ising,
     retina,
     retina_160,
+    search,
     votes,
 )
 
@@ -37,6 +39,7 @@ SYSTEMS = {
     "digits": digits.run,
     "maier-saupe": directors.run,
     "ising": ising.run,
+    "search": search.run,
 }
 
 
