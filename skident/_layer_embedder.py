@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skident._compat import Interval, StrOptions, fit_context
 from skident._nn.layers import (
     POOLINGS,
+    Apart,
     as_input,
     borrowed,
     holds_embedding,
@@ -280,7 +281,7 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __setstate__(self, state):
         state = dict(state)
-        if isinstance(state.get("module"), tuple):
+        if isinstance(state.get("module"), Apart):
             state["module"] = put_together(*state["module"])
         super().__setstate__(state)
 

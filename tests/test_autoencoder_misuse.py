@@ -166,6 +166,19 @@ def test_trained_part_among_the_parameters_is_a_start_and_stays():
     np.testing.assert_array_equal(clone(embedder).fit(X).transform(X), first)
 
 
+def test_trained_parts_are_saved_and_hash_by_their_numbers():
+    embedder = fit(module=Linear, module_params={"down": nn.Linear(64, 2)})
+    expected = embedder.transform(X)
+    loaded = pickle.loads(pickle.dumps(embedder))
+    np.testing.assert_array_equal(loaded.transform(X), expected)
+    assert loaded.module_params["down"].weight.shape == (2, 64)
+    refitted = clone(loaded).fit(X)
+    np.testing.assert_array_equal(refitted.transform(X), expected)
+    for other in (loaded, refitted, pickle.loads(pickle.dumps(refitted))):
+        assert joblib.hash(other) == joblib.hash(embedder)
+    assert joblib.hash(clone(embedder)) == joblib.hash(clone(loaded))
+
+
 def test_weights_that_modules_share_are_refused():
     part, whole, norm = nn.Linear(64, 2), Linear(64, 2), nn.BatchNorm1d(2, affine=False)
 

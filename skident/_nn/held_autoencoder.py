@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch import nn
 
 from skident._nn.architectures import (
     check_conv_shape,
@@ -13,6 +14,7 @@ from skident._nn.architectures import (
 )
 from skident._nn.held import HeldNet, check_layer_sizes
 from skident._nn.jacobians import batched_jacobian
+from skident._nn.layers import Apart, put_together, take_apart
 from skident._nn.losses import ERRORS, Reconstruction
 from skident._nn.masks import RandomMask
 from skident._nn.rows import (
@@ -33,6 +35,19 @@ _N_STEPS = 3000
 _BLOCK, _BLOCK_ON_CARD, _BLOCK_NUMBERS = 1024, 8192, 2**22
 
 
+def _with_options(state, change):
+    """Return a state with each argument of a module changed."""
+    state = dict(state)
+    if state.get("module_params"):
+        options = state["module_params"].items()
+        state["module_params"] = {name: change(part) for name, part in options}
+    if "_architecture" in state:
+        options = state["_architecture"]["options"].items()
+        options = {name: change(part) for name, part in options}
+        state["_architecture"] = {**state["_architecture"], "options": options}
+    return state
+
+
 class HeldAutoencoder(HeldNet):
     """Mixin of the autoencoder: its network from its parameters, rows in and out.
 
@@ -40,6 +55,21 @@ class HeldAutoencoder(HeldNet):
     """
 
     _continues = True
+
+    def __getstate__(self):
+        """Take trained parts of a user's module apart: equal ones then hash equally."""
+        return _with_options(
+            super().__getstate__(),
+            lambda part: take_apart(part) if isinstance(part, nn.Module) else part,
+        )
+
+    def __setstate__(self, state):
+        super().__setstate__(
+            _with_options(
+                state,
+                lambda part: put_together(*part) if isinstance(part, Apart) else part,
+            )
+        )
 
     def _fix_units(self, X):
         """Set units and loss by the rows of a fit, and return their statistics."""

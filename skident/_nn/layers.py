@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +12,13 @@ from skident._nn.training import resolve_device
 
 # A hook belongs to the module, not to the thread that runs it: calls take turns.
 _turn = threading.Lock()
+
+
+class Apart(NamedTuple):
+    """A module without its numbers, and these, from :func:`take_apart`."""
+
+    skeleton: torch.nn.Module
+    arrays: list
 
 
 class _Reached(Exception):
@@ -190,7 +198,7 @@ def take_apart(module):
         if isinstance(t, torch.nn.Parameter):
             memo[key] = torch.nn.Parameter(memo[key], t.requires_grad)
     arrays = [_to_numpy(t) for t in tensors.values()]
-    return copy.deepcopy(module, memo), arrays
+    return Apart(copy.deepcopy(module, memo), arrays)
 
 
 def put_together(skeleton, arrays):

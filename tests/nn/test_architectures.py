@@ -4,7 +4,7 @@ import torch
 from skident._nn.convolutions import ConvolutionalAutoencoder
 from skident._nn.jacobians import batched_jacobian
 
-SHAPES = [(8, 8), (8, 13, 3), (9, 9), (28, 28), (32, 64), (64, 64, 3), (128, 128, 1)]
+SHAPES = [(8, 8), (8, 13, 3), (9, 9), (28, 28), (32, 64), (64, 64, 3), (128, 128, 3)]
 
 
 def new(shape, n_filters=4):
