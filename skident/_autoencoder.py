@@ -163,9 +163,10 @@ class AutoencoderEmbedder(
         For NaN or infinity (naming column and row), sparse input or a wrong width; for
         images of another size than the columns; for "bce" and values beyond [0, 1];
         for a ``module`` with outputs of another shape or type, without gradients, whose
-        weights are not its own, whose representation of a row depends on the others of
-        a batch, or that normalises over a batch of one row; for rows or latents so far
-        from those of the fit that the network's numbers overflow.
+        weights are not its own or not all in its ``state_dict``, whose answer to a row
+        depends on the others of a batch, or that normalises over a batch of one row;
+        for rows or latents so far from those of the fit that the network's numbers
+        overflow.
     TypeError
         If ``module`` cannot be called as it is, naming the call and its parameters.
     FloatingPointError
@@ -315,6 +316,7 @@ class AutoencoderEmbedder(
                 held_fraction=self.validation_fraction if self.early_stopping else 0.0,
                 description="autoencoder",
                 prepare=self._check_module,
+                finish=self._check_trained,
                 resume=resume,
             )
             if isinstance(outcome, KeyboardInterrupt) and not self.n_iter_:
@@ -357,6 +359,7 @@ class AutoencoderEmbedder(
                 held_fraction=0.0,
                 description="autoencoder",
                 prepare=self._check_module,
+                finish=self._check_trained,
                 schedule=self._schedule(X.shape[0])._replace(
                     max_epochs=1, patience=None, constant=True
                 ),

@@ -173,9 +173,10 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self._check_input_shape(X.shape[1])
             auto = self.input_dtype == "auto" and holds_embedding(self.module)
             self.tokens_ = self.input_dtype == "int" or (auto and _whole(X).all())
-            first, *_ = self._embedded(X[:1])
-            self.n_components_ = len(first)
-            self._check_alone(first, self._embedded(X[:2])[0])
+            # of two rows the second, which sees the first also where time runs forward
+            last = self._embedded(X[:2][-1:])[0]
+            self.n_components_ = len(last)
+            self._check_alone(last, self._embedded(X[:2])[-1])
         return self
 
     def transform(self, X):
@@ -242,9 +243,9 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return
         raise ValueError(
             f"What layer={self.layer!r} returns for a row depends on chance or on the "
-            "other rows of its batch, in evaluation mode too: transformers need "
-            "batch_first=True, normalisations running statistics, and dropout "
-            "training=self.training."
+            "other rows of its batch, in evaluation mode too: recurrent layers and "
+            "transformers need batch_first=True, normalisations running statistics, "
+            "and dropout training=self.training."
         )
 
     def _check_input_shape(self, n_features):

@@ -351,6 +351,9 @@ def test_rows_that_see_each_other_are_refused():
     embedder = LayerEmbedder(nn.Sequential(part), "0", input_shape=(3, 4))
     with pytest.raises(ValueError, match="transformers need batch_first=True"):
         embedder.fit(rows)
+    recurrent = nn.Sequential(nn.Unflatten(1, (3, 4)), nn.LSTM(4, 5))
+    with pytest.raises(ValueError, match="recurrent layers and"):
+        LayerEmbedder(recurrent, "1").fit(rows)
 
 
 def test_a_module_that_keeps_tensors_can_still_be_trained(X):

@@ -5,6 +5,7 @@ import inspect
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from skident._nn.convolutions import SMALLEST_SIDE, ConvolutionalAutoencoder
 from skident._nn.modules import Autoencoder
@@ -113,34 +114,72 @@ def _signature(make):
         return "not known"
 
 
-def check_new_weights(kind, n_features, n_components, options):
-    """Raise a ``ValueError`` if two calls of a class of the user's share numbers."""
-    both = [new_module(kind, n_features, n_components, options) for _ in range(2)]
+def check_new_weights(kind, n_features, n_components, options, rows):
+    """Raise a ``ValueError`` if two calls of a class of the user's share numbers.
+
+    Numbers that stay as they are in training may be shared.
+    """
     first, second = (
-        {memory: name for name, memory in _memories(module)} for module in both
+        new_module(kind, n_features, n_components, options) for _ in range(2)
     )
-    for memory, name in second.items():
-        if memory in first:
-            raise ValueError(
-                f"module={kind!r} gives the same weights to each module that it makes, "
-                f"here {name}: they would pass from one fit to the next. Make all "
-                "layers and tensors in each call, or clone them."
-            )
-    for part in {type(part) for part in both[0].modules()}:
-        for name, value in vars(part).items():
-            if isinstance(value, nn.Module | torch.Tensor):
+    _check_state(first)
+    memories = {_memory(tensor) for _, tensor in _named_tensors(second)}
+    shared = [
+        (name, tensor, tensor.detach().clone())
+        for name, tensor in _named_tensors(first)
+        if tensor.numel() and _memory(tensor) in memories
+    ]
+    with torch.no_grad():
+        if shared:
+            first.train().decode(first.encode(rows.clone()))
+        for name, tensor, before in shared:
+            if tensor.requires_grad or not torch.equal(tensor, before):
+                tensor.copy_(before)
                 raise ValueError(
-                    f"module: {part.__name__}.{name} belongs to the class, and would "
+                    f"module={kind!r} gives the same weights to each module that it "
+                    f"makes, here {name}: they would pass from one fit to the next. "
+                    "Make all layers and tensors in each call, or clone them."
+                )
+    _check_classes(first)
+
+
+def _check_state(module):
+    """Refuse a state that is not numbers, or not there yet."""
+    for name, tensor in _named_tensors(module):
+        if is_lazy(tensor):
+            raise ValueError(
+                f"module: {name} has no size before the first batch: give the layer "
+                "its sizes, that of the input is n_features."
+            )
+    for name, value in module.state_dict().items():
+        if not torch.is_tensor(value):
+            raise ValueError(
+                f"module: {name} in its state_dict is a {type(value).__name__}, and "
+                "only tensors are kept: register it as a buffer."
+            )
+
+
+def _check_classes(module):
+    """Refuse layers that belong to a class, and so to all modules of it."""
+    bases = {base for part in module.modules() for base in type(part).__mro__}
+    for base in bases:
+        for name, value in vars(base).items():
+            if isinstance(value, nn.Parameter) or (
+                isinstance(value, nn.Module) and any(_named_tensors(value))
+            ):
+                raise ValueError(
+                    f"module: {base.__name__}.{name} belongs to the class, and would "
                     "pass from one fit to the next: make it in __init__."
                 )
 
 
-def _memories(module):
-    """Yield the name of each tensor and where its numbers are."""
-    for tensors in (module.named_parameters(), module.named_buffers()):
-        for name, tensor in tensors:
-            if tensor.numel():
-                yield name, tensor.untyped_storage().data_ptr()
+def _named_tensors(module):
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def _memory(tensor):
+    return tensor.untyped_storage().data_ptr()
 
 
 def check_widths(module, rows, n_components):
@@ -155,23 +194,51 @@ def check_widths(module, rows, n_components):
             f"module: {name}.encode must return float32, got {z.dtype}: end it with "
             ".float()."
         )
-    z, again = module.encode(rows.clone()), module.encode(torch.cat([rows, -rows]))
-    error = (again[: len(rows)] - z).detach().abs().max()
-    if not error <= 0.01 * z.detach().abs().max():
-        raise ValueError(
-            f"module: what {name}.encode returns for a row depends on chance or on the "
-            "other rows of its batch, in evaluation mode too (dropout without "
-            "training=self.training, or normalisation without running statistics): "
-            "the representation of a row would not be one."
-        )
-    output = module.decode(z[:2])
+    output = module.decode(z.clone())
     _check_tensor(output, two.shape, f"{name}.decode")
     if not output.requires_grad:
         raise ValueError(
             f"module: what {name}.decode returns has no gradient with respect to any "
             "weight (detached, or under no_grad): it cannot be trained."
         )
+    with torch.no_grad():
+        _check_rows_alone(module.encode, rows, f"{name}.encode")
+        z = module.encode(rows.clone())
+        _check_rows_alone(module.decode, z, f"{name}.decode")
     module.train(was_training)
+
+
+def _check_rows_alone(function, rows, name):
+    alone = function(rows.clone())
+    beside = function(torch.cat([-rows, rows, -rows]))[len(rows) : 2 * len(rows)]
+    if _differ(alone, beside):
+        raise ValueError(
+            f"module: what {name} returns for a row depends on chance or on the other "
+            "rows of its batch, in evaluation mode too: recurrent layers and "
+            "transformers need batch_first=True, normalisations running statistics, "
+            "and dropout training=self.training."
+        )
+
+
+def _differ(one, other):
+    """Return whether finite tensors differ by more than rounding."""
+    if not torch.isfinite(one).all():
+        return False
+    return not bool((other - one).abs().max() <= 0.01 * one.abs().max())
+
+
+def check_rebuilt(module, rebuilt, rows):
+    """Raise a ``ValueError`` unless a module is what its ``state_dict`` makes it."""
+    with torch.no_grad():
+        both = [part.eval().encode(rows.clone()) for part in (module, rebuilt)]
+        outputs = [part.decode(both[0].clone()) for part in (module, rebuilt)]
+    if _differ(*both) or _differ(*outputs):
+        raise ValueError(
+            f"module: {type(module).__name__} holds numbers or flags that are not in "
+            "its state_dict (a plain attribute, or a buffer with persistent=False): "
+            "they would be others after the fit. Register them as buffers, or pass "
+            "them as module_params."
+        )
 
 
 def _check_tensor(output, shape, name):

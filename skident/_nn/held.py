@@ -71,6 +71,7 @@ class HeldNet:
         held_fraction,
         description,
         prepare=None,
+        finish=None,
         schedule=None,
         resume=False,
     ):
@@ -88,6 +89,8 @@ class HeldNet:
             Text before the progress bar.
         prepare : callable, optional
             ``prepare(module, rows)`` sets start values that depend on the rows.
+        finish : callable, optional
+            ``finish(module, rows)`` looks at the trained module.
         schedule : Schedule, optional
             How to train; None is that of ``_schedule``.
         resume : bool
@@ -126,6 +129,8 @@ class HeldNet:
             except KeyboardInterrupt as interrupt:
                 outcome = interrupt
         self._keep(net, self.history_ if resume else {})
+        if finish is not None:
+            finish(net.module_, rows)
         return rows, held_out, outcome
 
     def _keep(self, net, earlier):

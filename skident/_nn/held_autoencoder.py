@@ -2,19 +2,19 @@
 
 import numpy as np
 import torch
-from torch import nn
 
 from skident._nn.architectures import (
     check_conv_shape,
     check_image_shape,
     check_module_class,
     check_new_weights,
+    check_rebuilt,
     check_widths,
     new_module,
 )
 from skident._nn.held import HeldNet, check_layer_sizes
 from skident._nn.jacobians import batched_jacobian
-from skident._nn.layers import Apart, put_together, take_apart
+from skident._nn.layers import Apart, holds_tensors, put_together, take_apart
 from skident._nn.losses import ERRORS, Reconstruction
 from skident._nn.masks import RandomMask
 from skident._nn.rows import (
@@ -36,15 +36,14 @@ _BLOCK, _BLOCK_ON_CARD, _BLOCK_NUMBERS = 1024, 8192, 2**22
 
 
 def _with_options(state, change):
-    """Return a state with each argument of a module changed."""
-    state = dict(state)
-    if state.get("module_params"):
-        options = state["module_params"].items()
-        state["module_params"] = {name: change(part) for name, part in options}
+    """Return a state with the arguments of a module changed."""
+    state, key = dict(state), "module_params"
+    if state.get(key):
+        state[key] = change(state[key])
     if "_architecture" in state:
-        options = state["_architecture"]["options"].items()
-        options = {name: change(part) for name, part in options}
-        state["_architecture"] = {**state["_architecture"], "options": options}
+        architecture = dict(state["_architecture"])
+        architecture["options"] = change(architecture["options"])
+        state["_architecture"] = architecture
     return state
 
 
@@ -60,14 +59,14 @@ class HeldAutoencoder(HeldNet):
         """Take trained parts of a user's module apart: equal ones then hash equally."""
         return _with_options(
             super().__getstate__(),
-            lambda part: take_apart(part) if isinstance(part, nn.Module) else part,
+            lambda options: take_apart(options) if holds_tensors(options) else options,
         )
 
     def __setstate__(self, state):
         super().__setstate__(
             _with_options(
                 state,
-                lambda part: put_together(*part) if isinstance(part, Apart) else part,
+                lambda kept: put_together(*kept) if isinstance(kept, Apart) else kept,
             )
         )
 
@@ -148,10 +147,26 @@ class HeldAutoencoder(HeldNet):
         return build_net(module, objective, schedule, device)
 
     def _check_module(self, module, rows):
-        if self.module is not None:
-            with seeded(0):
-                check_new_weights(**self._architecture)
-                check_widths(module, rows[:16], self._architecture["n_components"])
+        """Look at a module of the user's before it is trained."""
+        if self.module is None:
+            return
+        some = rows[:16]
+        with seeded(0):
+            new = new_module(**self._architecture).to(some.device)
+            check_new_weights(**self._architecture, rows=some.cpu())
+            check_widths(module, some, self._architecture["n_components"])
+            new.load_state_dict(module.state_dict())
+            was_training = module.training
+            check_rebuilt(module, new, some)
+            module.train(was_training)
+
+    def _check_trained(self, module, rows):
+        """Look at a module of the user's again: flags may be set in training."""
+        if self.module is None:
+            return
+        with seeded(0):
+            check_rebuilt(module, self._module(), rows[:16])
+        self._built = {}
 
     def _network_rows(self, X):
         device = resolve_device(self.device)

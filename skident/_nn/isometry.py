@@ -65,7 +65,7 @@ def relative_distortion(decode, z, v):
     """
     with torch.enable_grad(), plain_attention():
         z = z.detach().requires_grad_()
-        x = decode(z)
+        x = decode(z.clone())  # which it may change in place
         # J v as the derivative of J^T u, linear in u, along v: forward mode would
         # multiply by the tangents of the weights, which are zeros, at every layer
         u = torch.zeros_like(x, requires_grad=True)

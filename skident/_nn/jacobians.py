@@ -43,5 +43,7 @@ def batched_jacobian(function, z):
         for axis in range(z.shape[1]):
             tangent = torch.zeros_like(z)
             tangent[:, axis] = 1.0
-            columns.append(torch.func.jvp(function, (z,), (tangent,))[1])
+            # of a copy, which the function may change in place
+            moved = torch.func.jvp(lambda at: function(at.clone()), (z,), (tangent,))
+            columns.append(moved[1])
     return torch.stack(columns, dim=-1)

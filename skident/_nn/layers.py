@@ -181,13 +181,25 @@ def _home(module):
     return next((t.device for t in _tensors(module)), None)
 
 
-def _tensors(module):
-    yield from module.parameters()
-    yield from module.buffers()
+def _tensors(thing):
+    """Yield the tensors of a module, or of what dicts and lists of them hold."""
+    if isinstance(thing, torch.nn.Module):
+        yield from thing.parameters()
+        yield from thing.buffers()
+    elif isinstance(thing, torch.Tensor):
+        yield thing
+    elif isinstance(thing, dict | list | tuple):
+        for part in thing.values() if isinstance(thing, dict) else thing:
+            yield from _tensors(part)
+
+
+def holds_tensors(thing):
+    """Return whether there are numbers to take apart."""
+    return next(_tensors(thing), None) is not None
 
 
 def take_apart(module):
-    """Return a module without its numbers, and these as numpy arrays.
+    """Return a module, or a dict of some, without its numbers, and these as arrays.
 
     The skeleton is a copy whose parameters and buffers hold a shape and nothing else,
     so that two modules that are equal are equal piece by piece.
