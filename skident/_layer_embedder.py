@@ -27,6 +27,7 @@ from skident._nn.layers import (
     take_apart,
 )
 from skident._nn.threads import warn_of_sharing
+from skident._nn.user_modules import check_alone
 from skident._validation import all_or_nothing, validate_rows
 
 
@@ -176,7 +177,14 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             # of two rows the second, which sees the first also where time runs forward
             last = self._embedded(X[:2][-1:])[0]
             self.n_components_ = len(last)
-            self._check_alone(last, self._embedded(X[:2])[-1])
+            beside = self._embedded(X[:2])[-1]
+            # a width that depends on the batch is told when all rows are there
+            if beside.shape == last.shape:
+                check_alone(
+                    *map(torch.from_numpy, (last, beside)),
+                    f"layer={self.layer!r}",
+                    tolerance=0.05,  # a module may compute in bfloat16
+                )
         return self
 
     def transform(self, X):
@@ -233,20 +241,6 @@ class LayerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "Scale X as in its training."
             )
         return Z
-
-    def _check_alone(self, alone, beside):
-        """Refuse a module that lets the rows of a batch see each other."""
-        if alone.shape != beside.shape:
-            return  # of the pooling, which is told from others when all rows are there
-        # wide enough for a module that computes in bfloat16
-        if np.allclose(alone, beside, atol=0.05 * np.abs(alone).max()):
-            return
-        raise ValueError(
-            f"What layer={self.layer!r} returns for a row depends on chance or on the "
-            "other rows of its batch, in evaluation mode too: recurrent layers and "
-            "transformers need batch_first=True, normalisations running statistics, "
-            "and dropout training=self.training."
-        )
 
     def _check_input_shape(self, n_features):
         if self.input_shape is None:

@@ -171,8 +171,6 @@ def test_wrong_shapes_are_refused(estimator, shape):
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
 def test_images_are_refused_with_a_remedy(estimator, kind):
     images = kind(np.ones((4, 3, 2)))
-    if isinstance(estimator, LayerEmbedder):
-        pytest.skip("takes images")
     with pytest.raises(ValueError, match=r"pass X.reshape\(len\(X\), -1\)"):
         fit(new(estimator), images)
 

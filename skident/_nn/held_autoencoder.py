@@ -6,10 +6,6 @@ import torch
 from skident._nn.architectures import (
     check_conv_shape,
     check_image_shape,
-    check_module_class,
-    check_new_weights,
-    check_rebuilt,
-    check_widths,
     new_module,
 )
 from skident._nn.held import HeldNet, check_layer_sizes
@@ -28,6 +24,12 @@ from skident._nn.rows import (
 )
 from skident._nn.threads import seeded
 from skident._nn.training import Schedule, build_net, resolve_device, resolve_epochs
+from skident._nn.user_modules import (
+    check_module_class,
+    check_new_weights,
+    check_rebuilt,
+    check_widths,
+)
 
 _N_STEPS = 3000
 # Rows a block of inference, so few that a layer's output stays in the cache of a CPU,
@@ -156,9 +158,7 @@ class HeldAutoencoder(HeldNet):
             check_new_weights(**self._architecture, rows=some.cpu())
             check_widths(module, some, self._architecture["n_components"])
             new.load_state_dict(module.state_dict())
-            was_training = module.training
             check_rebuilt(module, new, some)
-            module.train(was_training)
 
     def _check_trained(self, module, rows):
         """Look at a module of the user's again: flags may be set in training."""

@@ -270,15 +270,12 @@ class _Best(Callback):
         loss = record.get("valid_loss", -epoch)
         counts = epoch > self.first
         better = counts and (loss < self.loss or self.kept is None)
-        kept = _state(net) if better else self.kept
-        # at once: an interrupt may come any time, and the two must go together
-        self.kept = kept
-        net.history.record("finished", True)
         if better:
-            self.loss, self.epoch = loss, epoch
-        elif (
-            counts and self.patience is not None and epoch - self.epoch >= self.patience
-        ):
+            self.kept, self.loss, self.epoch = _state(net), loss, epoch
+        # what an interrupt finds unfinished is not in the history either
+        net.history.record("finished", True)
+        patient = self.patience is None or epoch - self.epoch < self.patience
+        if counts and not better and not patient:
             raise _Converged
 
     def restore(self, net):
