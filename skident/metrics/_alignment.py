@@ -1,32 +1,21 @@
 """Alignment of two representations of the same rows, out of sample."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
 
 from skident._compat import Interval, StrOptions, validate_params
-from skident._math import alignment, resampling
-from skident._math.diameters import DIAMETERS, diameters
+from skident._math import alignment
+from skident._math.diameters import DIAMETERS
 from skident._math.paired_rows import open_rows
 from skident._progress import progress_bar
-from skident._random import draw_seed, generator
+from skident._random import draw_seed
 from skident._validation import as_group_codes
-from skident.metrics._alignment_result import (
-    NOTHING,
-    AlignmentErrors,
-    extrapolated,
-    ica_efficiency,
-)
-from skident.metrics._crossfit import Comparison, Workers
+from skident.metrics._crossfit import Workers
 from skident.metrics._paired import match_rows
+from skident.metrics._protocol import Protocol, check_transformations
 
-# A rigid map this near to chance has found nothing that the two sides share.
-_CHANCE_LEVEL = 0.95
 _FEWEST = 4
-# Powers of two between the sizes of both sides, for one row.
-_LARGEST = 1013
-_FOLDS, _CHANCE, _BOOTSTRAP, _ORDER = range(4)
 
 
 @validate_params(
@@ -182,65 +171,20 @@ def alignment_errors(  # noqa: PLR0913 - every option by name
     >>> dict(zip(result.transformations, result.error.round(2).tolist()))
     {'permutation': 0.08, 'rigid': 0.0, 'linear': 0.0, 'ica': 0.0}
     """
-    _check_transformations(transformations)
+    check_transformations(transformations)
     fractions = _check_fractions(train_fractions)
     Z1, Z2, groups = match_rows(
         Z1, Z2, groups, unmatched=unmatched, min_samples=max(_FEWEST, cv)
     )
     codes = as_group_codes(groups, len(Z1))
-    seed = draw_seed(random_state)
-    labels = resampling.fold_labels(codes, cv, generator(seed, _FOLDS))
-    sides = open_rows(Z1), open_rows(Z2)
-    sizes = _sizes(sides)
-    if not alignment.UNITLESS.issuperset(transformations):
-        _check_ratio(sides, sizes["max"])
+    protocol = Protocol(
+        codes, transformations, cv=cv, n_resamples=n_resamples,
+        confidence_level=confidence_level, diameter=diameter, fractions=fractions,
+        max_samples=max_samples, seed=draw_seed(random_state),
+    )  # fmt: skip
     with progress_bar(1, "alignment", verbose=verbose) as advance:
-        pair = Comparison(
-            sides, labels, codes, transformations, max_samples,
-            Workers(n_jobs, advance), generator(seed, _ORDER),
-        )  # fmt: skip
-        errors, sound = pair.errors()
-        chance = pair.chance(generator(seed, _CHANCE))
-        sizes_of_training, curve = pair.learning_curve(fractions)
-    _warn_of_unsound(transformations, sound, Z1, Z2)
-
-    # Errors of the map onto Z2 are in units of Z2, and the other way round.
-    unit = sizes[diameter][::-1, None]
-    rows = (errors[0] / unit[0] + errors[1] / unit[1]) / 2
-    draws = resampling.bootstrap_means(
-        rows, codes, n_resamples, generator(seed, _BOOTSTRAP)
-    )
-    means = errors.mean(axis=1)
-    error, chance = rows.mean(axis=0), (chance / unit).mean(axis=0)
-    train_sizes = np.append(sizes_of_training, pair.training_size())
-    curve = np.array([*((point / unit).mean(axis=0) for point in curve), error])
-    return AlignmentErrors(
-        tuple(transformations),
-        error,
-        resampling.percentile_interval(draws, confidence_level),
-        *means / unit,
-        chance,
-        *((means / sizes[kind][::-1, None]).mean(axis=0) for kind in DIAMETERS),
-        train_sizes,
-        curve,
-        *extrapolated(train_sizes, curve, max(Z1.shape[1], Z2.shape[1])),
-        *_efficiency(transformations, error, draws, chance, confidence_level),
-        pair.axes_stability(),
-        confidence_level,
-        diameter,
-        *(sizes[kind] * [side.unit for side in sides] for kind in DIAMETERS),
-        len(Z1),
-    )
-
-
-def _check_transformations(transformations):
-    known = alignment.TRANSFORMATIONS
-    unknown = [name for name in transformations if name not in known]
-    if unknown or not transformations:
-        raise ValueError(
-            f"transformations must be a non-empty selection of {known}, got "
-            f"{tuple(transformations)}."
-        )
+        workers = Workers(n_jobs, advance)
+        return protocol.compare(open_rows(Z1), open_rows(Z2), workers).errors
 
 
 def _check_fractions(fractions):
@@ -255,64 +199,3 @@ def _check_fractions(fractions):
         if not (isinstance(value, Real) and 0 < value < 1):
             raise ValueError(f"train_fractions must be in (0, 1), got {value!r}.")
     return sorted(set(fractions))
-
-
-def _sizes(sides):
-    """Return both kinds of diameter of both sides; refuse constant ones."""
-    table = np.array([diameters(side) for side in sides])
-    for name, side, (largest, _) in zip(("Z1", "Z2"), sides, table, strict=True):
-        if largest == 0:
-            raise ValueError(
-                f"All rows of {name} are equal (column 0 is {side.array[0, 0]:g}): its "
-                "diameter, the unit of the errors, is 0."
-            )
-        if not np.isfinite(float(largest) * side.unit):
-            raise ValueError(
-                f"Rows of {name} are further apart than the largest float, so that its "
-                "diameter, the unit of the errors, is infinite: rescale it."
-            )
-    return dict(zip(DIAMETERS, table.T, strict=True))
-
-
-def _check_ratio(sides, diameters):
-    """Refuse sides whose errors in units of the smaller one have no finite sum."""
-    powers = np.log2(diameters) + np.log2([side.unit for side in sides])
-    room = _LARGEST - 2 * np.log2(len(sides[0].array))
-    if abs(powers[1] - powers[0]) > room:
-        first, second = np.exp2(powers)
-        raise ValueError(
-            f"The diameters of Z1 ({first:.3g}) and Z2 ({second:.3g}) are so far apart "
-            "that errors of maps that keep lengths, in units of the smaller one, are "
-            "beyond the range of floats: rescale one of them."
-        )
-
-
-def _warn_of_unsound(transformations, sound, Z1, Z2):
-    loose = [
-        name for name, fine in zip(transformations, sound, strict=True) if not fine
-    ]
-    if loose:
-        warnings.warn(
-            f"The rows do not determine every map of {', '.join(loose)} (Z1 has shape "
-            f"{Z1.shape}, Z2 {Z2.shape}: too few rows, dependent columns, or ICA did "
-            "not converge): out of sample, its error depends on the choice made.",
-            UserWarning,
-        )
-
-
-def _efficiency(transformations, means, draws, chance, confidence_level):
-    """Return the ICA efficiency and its interval, or twice None."""
-    names = ("permutation", "rigid", "ica")
-    if not set(names) <= set(transformations):
-        return None, None
-    columns = [list(transformations).index(name) for name in names]
-    permutation, rigid, _ = columns
-    gain = draws[:, permutation] - draws[:, rigid]
-    unsure = np.quantile(gain, 0.025) <= NOTHING
-    if unsure or means[rigid] > _CHANCE_LEVEL * chance[rigid]:
-        return None, None
-    resampled = ica_efficiency(*draws[:, columns].T)
-    return (
-        ica_efficiency(*means[columns]),
-        resampling.percentile_interval(resampled, confidence_level),
-    )

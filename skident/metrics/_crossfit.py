@@ -118,13 +118,29 @@ class Folds:
         return sets, used
 
 
-def unmix_folds(X, Y, folds, n_rows, workers):
+def ordered_folds(labels, codes, rng):
+    """Return folds whose rows are in a random order one by one, whatever their groups.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Fold of each row.
+    codes : ndarray of int of shape (n_samples,)
+        Groups, none in more than one fold.
+    rng : Generator
+        Draws the order, in which groups follow each other.
+    """
+    alone = np.argsort(np.argsort(codes, kind="stable"))
+    return Folds(labels, resampling.shuffled_places(alone, labels, rng))
+
+
+def unmix_folds(sides, folds, n_rows, workers):
     """Solve ICA on each side's training rows.
 
     Parameters
     ----------
-    X, Y : Rows
-        Paired rows.
+    sides : sequence of Rows
+        Representations of the same rows.
     folds : Folds
         Of the rows.
     n_rows : int
@@ -134,13 +150,14 @@ def unmix_folds(X, Y, folds, n_rows, workers):
 
     Returns
     -------
-    list of pairs of Unmixing
-        One pair a fold.
+    list of list of Unmixing
+        One list a side, of one solution a fold.
     """
     sets, used = folds.shared_training_rows(n_rows)
-    tasks = [(side, rows) for rows in sets for side in (X, Y)]
-    found = workers.map(alignment.unmix, tasks)
-    return [(found[2 * k], found[2 * k + 1]) for k in used]
+    found = workers.map(
+        alignment.unmix, [(side, rows) for side in sides for rows in sets]
+    )
+    return [[found[k * len(sets) + j] for j in used] for k in range(len(sides))]
 
 
 def crossfit(X, Y, folds, names, unmixings, workers, trained=None, check=True):
@@ -238,15 +255,19 @@ class Comparison:
         Do the work.
     rng : Generator
         Draws the rows of those, and the order of groups in the learning curve.
+    solved : pair of list of Unmixing, optional
+        Solutions of :func:`unmix_folds` with the folds of :func:`ordered_folds` at the
+        same state of ``rng``, if they are there already.
     """
 
-    def __init__(self, sides, labels, codes, names, max_samples, workers, rng):
+    def __init__(
+        self, sides, labels, codes, names, max_samples, workers, rng, solved=None
+    ):
         self._step = 1 if sides[0].shape[1] >= sides[1].shape[1] else -1
         self._sides = tuple(sides[:: self._step])
+        self._solved = None if solved is None else solved[:: self._step]
         self._names, self._max_samples, self._workers = names, max_samples, workers
-        # Rows are drawn one by one whatever their groups, in an order of the groups.
-        alone = np.argsort(np.argsort(codes, kind="stable"))
-        self._folds = Folds(labels, resampling.shuffled_places(alone, labels, rng))
+        self._folds = ordered_folds(labels, codes, rng)
         rows = self._folds.first(max_samples)
         self._few_labels, self._few_codes, self._few_sides = labels, codes, self._sides
         if len(rows) < len(labels):
@@ -261,7 +282,10 @@ class Comparison:
 
         From the first side to the second, then back; see :func:`crossfit`.
         """
-        self._unmixings = self._unmix(self._sides, self._folds, self._max_samples)
+        if self._solved is None:
+            self._unmixings = self._unmix(self._sides, self._folds, self._max_samples)
+        else:
+            self._unmixings = list(zip(*self._solved, strict=True))
         errors, sound = crossfit(
             *self._sides, self._folds, self._names, self._unmixings, self._workers
         )
@@ -342,7 +366,7 @@ class Comparison:
         if "ica" not in self._names:
             return None
         n_rows = min(n_rows, self._max_samples)
-        return unmix_folds(*sides, folds, n_rows, self._workers)
+        return list(zip(*unmix_folds(sides, folds, n_rows, self._workers), strict=True))
 
     def _on_part(self, sides, folds, unmixings, trained):
         return crossfit(

@@ -15,9 +15,9 @@ from skident._math import alignment, paired_rows
 from skident._math.resampling import fold_labels
 from skident._random import generator
 from skident.metrics import alignment_errors
-from skident.metrics._alignment import _efficiency
 from skident.metrics._alignment_result import extrapolated
 from skident.metrics._crossfit import Folds
+from skident.metrics._protocol import efficiency_with_interval
 
 NAMES = ("permutation", "rigid", "linear", "ica")
 seeds = st.integers(0, 10**6)
@@ -420,7 +420,7 @@ def test_interval_of_the_efficiency_by_hand():
     efficiency = (draws[:, 0] - draws[:, 2]) / (draws[:, 0] - draws[:, 1])
     names, chance = ("rigid", "permutation", "ica"), np.ones(3)
     columns = [1, 0, 2]
-    value, interval = _efficiency(
+    value, interval = efficiency_with_interval(
         names, np.array([0.1, 0.3, 0.2]), draws[:, columns], chance, 0.8
     )
     assert value == pytest.approx(0.5)

@@ -34,11 +34,8 @@ def run(args):
     n_rows, numbers, temperatures, epochs = SIZES[args.size]
     seed = args.seed
     print(CLAIM)
-    exact_transition = exact.maier_saupe_transition().temperature
-    print(
-        f"  N      T      R^2   order of the model / exact   T_NI ({exact_transition:.4f})"
-        "    s"
-    )
+    T_NI = exact.maier_saupe_transition().temperature
+    print(f"  N      T      R^2   order of the model / exact   T_NI ({T_NI:.4f})    s")
     for n_sites in numbers:
         for temperature in temperatures:
             X, tensor = make_maier_saupe(
@@ -61,7 +58,7 @@ def run(args):
             score = head.fit(Z[:half], tensor[:half]).score(Z[half:], tensor[half:])
             order = order_parameter(model.sample(n_rows, random_state=seed), n_sites)
             truth = exact.maier_saupe(n_sites, temperature).order_parameter
-            transition = exact_transition * coupling(model, X, temperature)
+            transition = T_NI * coupling(model, X, temperature)
             print(
                 f"{n_sites:3}{temperature:8.4f}{score:8.3f}{order / truth:18.3f}"
                 f"{transition:21.4f}{seconds:14.0f}",
