@@ -19,8 +19,10 @@ from skident import (
     AutoencoderEmbedder,
     CondTotalCorrelation,
     HopfieldPatternDecoder,
+    IdentifiabilityStudy,
     LayerEmbedder,
     MeanFieldVAE,
+    WhitenICA,
 )
 from skident._validation import validate_rows
 
@@ -76,7 +78,11 @@ class BinaryHopfieldPatternDecoder(Thresholding, HopfieldPatternDecoder):
 SMALL = {"hidden_layer_sizes": (8,), "max_epochs": 3}
 VAE = MeanFieldVAE(**SMALL)
 # The identity takes rows of any width.
-REAL_VALUED = [AutoencoderEmbedder(**SMALL), LayerEmbedder(torch.nn.Identity(), "")]
+REAL_VALUED = [
+    AutoencoderEmbedder(**SMALL),
+    LayerEmbedder(torch.nn.Identity(), ""),
+    IdentifiabilityStudy(WhitenICA(), n_runs=2),
+]
 THRESHOLDED = [
     BinaryMeanFieldVAE(**SMALL),
     BinaryCondTotalCorrelation(VAE, n_resamples=100),

@@ -16,6 +16,7 @@ from skident import (
     AutoencoderEmbedder,
     CondTotalCorrelation,
     HopfieldPatternDecoder,
+    IdentifiabilityStudy,
     LayerEmbedder,
     LinearAligner,
     MeanFieldVAE,
@@ -31,6 +32,7 @@ ESTIMATORS = [
     AutoencoderEmbedder(**SMALL),
     CondTotalCorrelation(VAE, n_resamples=100),
     HopfieldPatternDecoder(VAE, min_confidence=0.3),
+    IdentifiabilityStudy(WhitenICA(), n_runs=2),
     LayerEmbedder(torch.nn.Identity(), ""),
     LinearAligner(),
     MeanFieldVAE(**SMALL),
@@ -170,7 +172,7 @@ def test_wrong_shapes_are_refused(estimator, shape):
 @every
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
 def test_images_are_refused_with_a_remedy(estimator, kind):
-    images = kind(np.ones((4, 3, 2)))
+    images = kind(np.ones((8, 3, 2)))
     with pytest.raises(ValueError, match=r"pass X.reshape\(len\(X\), -1\)"):
         fit(new(estimator), images)
 
