@@ -22,9 +22,6 @@ from skident._validation import check_methods, to_values
 # Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
 CHAIN_ROWS = 10_000
 _TEST_ROWS = 2_000
-# Passes of a score: fewest, most, and rows of all. One pass over a thousand rows is off
-# by .05 nats for its own random numbers: more than models differ by.
-_PASSES, _MOST_PASSES, _PASS_ROWS = 8, 20, 8_000
 _NEEDED = ("fit", "sample_posterior", "inverse_transform", "sample", "elbo")
 
 
@@ -75,6 +72,12 @@ class BitModel:
     def elbo(self, bits):
         """Return the evidence lower bound of each row, nats."""
         return self.model.elbo(to_values(bits, self.values))
+
+    def log_likelihood(self, bits):
+        """Return ln p(x) of each row, nats, or a bound if that is all there is."""
+        if not hasattr(self.model, "score_samples"):
+            return self.elbo(bits)
+        return self.model.score_samples(to_values(bits, self.values))
 
 
 def check_model(estimator):
@@ -156,27 +159,6 @@ def measure_fold(
             statistic=_statistic(*few),
             null_statistics=np.array(null_statistics),
         )
-
-
-def left_on_rows(model, bits, rng):
-    """Return TC(x|z) on rows, less the mean of its estimate on the model's own, nats.
-
-    Parameters
-    ----------
-    model : BitModel
-        What is tested.
-    bits : ndarray of shape (n_samples, n_features)
-        Rows that it was not trained on.
-    rng : Generator
-        Draws latents, halves and simulated rows.
-    """
-    passes = []
-    for _ in range(int(np.clip(_PASS_ROWS // len(bits), _PASSES, _MOST_PASSES))):
-        halves = rng.permutation(len(bits)) % 2 == 0
-        gain = chain_gain(bits, *model.condition(bits, new_seed(rng)), halves)
-        null = chain_gain(*model.simulate(len(bits), rng), halves)
-        passes.append(gain.mean() - null.mean())
-    return np.mean(passes)
 
 
 def _statistic(bits, means, latents):

@@ -12,9 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 from skident import CondTotalCorrelation, MeanFieldVAE
-from skident._litmus import BitModel, left_on_rows
-from skident._math.information import Estimate, chain_gain
-from skident._random import generator, new_seed
+from skident._math.information import Estimate
 from skident._verdict import judge, judge_capacity
 from skident.datasets import (
     make_curie_weiss,
@@ -227,12 +225,32 @@ def test_same_seed_same_answer_and_every_row_is_held_out_once(sheet, ising):
     assert not np.array_equal(first.transform(sheet), second.transform(sheet))
 
 
-def test_score_is_minus_total_correlation_on_new_rows(ising):
+def test_score_bounds_the_total_correlation_left_on_new_rows(ising):
     fresh, _ = make_ising(3000, (6, 6), temperature=2.5, random_state=9)
     spread = ising.total_correlation_.high - ising.total_correlation_.low
-    assert ising.score(fresh) == pytest.approx(
-        -ising.total_correlation_.value, abs=2.5 * spread
-    )
+    assert -ising.score(fresh) > ising.total_correlation_.value - spread
+    # the bound holds the model's own divergence as well, and no more than that
+    assert -ising.score(fresh) < ising.marginal_total_correlation_.value
+
+
+def test_score_with_known_entropy_is_minus_the_bound():
+    X, fresh = curie_weiss_data(2000, 0), curie_weiss_data(1000, 1)
+    model = MeanFieldVAE(1, hidden_layer_sizes=(8,), max_epochs=5)
+    test = CondTotalCorrelation(model, entropy=curie_weiss_log_prob, random_state=0)
+    test.fit(X)
+    likelihood = np.mean([m.score_samples(fresh) for m in test.estimators_])
+    bound = likelihood - curie_weiss_log_prob(fresh).mean()
+    assert test.score(fresh) == pytest.approx(bound)
+    exact = CondTotalCorrelation(ExactCurieWeiss(), entropy=curie_weiss_log_prob)
+    assert exact.fit(X).score(fresh) == pytest.approx(0, abs=1e-9)
+    assert exact.entropy_ == pytest.approx(-curie_weiss_log_prob(X).mean())
+    # a number: the entropy itself
+    log_z = -curie_weiss(N, T).free_energy / T
+    entropy = log_z + curie_weiss(N, T).energy * N / T
+    number = CondTotalCorrelation(ExactCurieWeiss(), entropy=entropy).fit(X)
+    assert number.entropy_ == pytest.approx(entropy)
+    expected = curie_weiss_log_prob(fresh).mean() + entropy
+    assert number.score(fresh) == pytest.approx(expected)
 
 
 def test_nothing_to_explain_is_mean_field():
@@ -610,28 +628,16 @@ def test_real_values_are_refused_with_a_way_out():
 
 
 def test_score_of_few_rows_is_not_lower():
-    """120 couplings fitted to 50 rows cost a lot, and cost simulated rows as much."""
+    """ln p of the exact model is -H(p) in the mean, however few the rows."""
     test = CondTotalCorrelation(ExactCurieWeiss(), random_state=0)
     test.fit(curie_weiss_data(4000, 0))
-    scores = [test.score(curie_weiss_data(100, seed)) for seed in range(1, 11)]
-    # the simulated rows are the same for all: 20 sets, as noisy as the scores
-    assert abs(np.mean(scores)) < 5 * np.std(scores) * np.sqrt(1 / 10 + 1 / 20)
-    assert np.std(scores) < 0.2
-
-
-def test_score_averages_over_its_own_random_numbers():
-    """Sixteen passes over 500 rows: a fourth of the noise of one (F = 16, n = 12)."""
-    model = BitModel(ExactCurieWeiss().fit(None), (-1, 1))
-    bits = curie_weiss_data(500, 0) > 0
-
-    def one_pass(rng):
-        halves = rng.permutation(len(bits)) % 2 == 0
-        gain = chain_gain(bits, *model.condition(bits, new_seed(rng)), halves)
-        return gain.mean() - chain_gain(*model.simulate(500, rng), halves).mean()
-
-    alone = [one_pass(generator(seed)) for seed in range(12)]
-    averaged = [left_on_rows(model, bits, generator(seed)) for seed in range(12)]
-    assert np.std(averaged) < np.std(alone)
+    total = test.marginal_total_correlation_
+    entropy = -curie_weiss_log_prob(curie_weiss_data(100_000, 99)).mean()
+    # TC(x) of the chain lies just below the exact one
+    assert abs(test.entropy_ - entropy) < 0.05 + total.high - total.low
+    scores = [test.score(curie_weiss_data(100, seed)) for seed in range(1, 31)]
+    error = np.std(scores) / np.sqrt(30)
+    assert abs(np.mean(scores) - (test.entropy_ - entropy)) < 5 * error
 
 
 def test_halves_of_the_chain_keep_groups_together():
