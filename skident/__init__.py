@@ -13,6 +13,7 @@ _NAMES = {
     "AutoencoderEmbedder": "skident._autoencoder",
     "CondTotalCorrelation": "skident._cond_total_correlation",
     "HopfieldPatternDecoder": "skident._hopfield_decoder",
+    "IdentifiabilityStudy": "skident._identifiability_study",
     "LayerEmbedder": "skident._layer_embedder",
     "LinearAligner": "skident._aligners",
     "MeanFieldVAE": "skident._mean_field_vae",
