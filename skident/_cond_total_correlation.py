@@ -14,12 +14,14 @@ from skident._litmus import (
     BitModel,
     check_model,
     independence_pvalue,
+    left_on_rows,
     measure_fold,
 )
 from skident._math.bipartite import CUTS
 from skident._math.information import (
     Estimate,
     independent_log_prob,
+    marginal_gain,
     smoothed_means,
 )
 from skident._math.resampling import (
@@ -109,8 +111,6 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     null_gain_ : float
         Mean of the estimator of TC(x|z) on data simulated from the models, nats: what
         was subtracted.
-    entropy_ : float
-        H(p), nats a row: as given, or sum_i H(x_i) - TC(x).
     known_total_correlation_ : Estimate or None
         sum_i H(x_i) - H(p), nats: TC(x) itself; None without ``entropy``.
     pvalue_ : float
@@ -177,13 +177,12 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
     decoder. ``bipartite_information_`` is a lower bound (see there), so "insufficient"
     is sure up to its interval, and "sufficient" is about what was found, for this cut.
 
-    ``score`` is minus an upper bound of TC(x|z). Nearly all of its noise is that of the
-    rows, which is common to all models; the estimate of the fit has noise of its own,
-    more than models with latents enough differ by. Beyond the number of latents that
-    the data has the score is flat: the largest falls on any of them. In
-    :class:`sklearn.model_selection.GridSearchCV` use
-    ``refit=skident.metrics.one_standard_error``, and give ``random_state`` an int, so
-    that all models are compared with one ``entropy_``.
+    Beyond the number of latents that the data has TC(x|z) is flat, and its largest
+    ``score`` falls on any of them: in :class:`sklearn.model_selection.GridSearchCV` use
+    ``refit=skident.metrics.one_standard_error``. The score is made for it: it varies
+    from fold to fold with what there is to explain in the rows, alike for all models
+    (if ``random_state`` is an int). What models with latents enough differ by for
+    finite rows falls as one over their number, that variation as one over its root.
 
     The test uses at most 2,000, the chain 10,000 rows a fold, and the information
     10,000 in all, chosen at random.
@@ -303,7 +302,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         return self
 
     def score(self, X, y=None):
-        """Return minus an upper bound of the total correlation left on these rows.
+        """Return minus the total correlation that the latents leave in new rows.
 
         Parameters
         ----------
@@ -316,17 +315,19 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         Returns
         -------
         float
-            Mean of ln p(x) of the models (of their bound, where they have no
-            ``score_samples``) plus ``entropy_``, nats: TC(x|z) is at most minus that, z
-            drawn from the posterior of the model.
+            -TC(x|z) in nats: what the latents explain of these rows, TC(x) - TC(x|z),
+            less TC(x) as the fit found it. The mean over the models of the folds.
         """
         check_is_fitted(self)
         bits, _ = self._two_valued(X, reset=False, min_samples=4)
         bits = bits[:CHAIN_ROWS]
         models = [BitModel(model, self.values_) for model in self.estimators_]
-        reached = np.mean([model.log_likelihood(bits).mean() for model in models])
-        known = self._log_prob(bits) if callable(self.entropy) else -self.entropy_
-        return float(reached - np.mean(known))
+        left = np.mean([left_on_rows(m, bits, generator(0)) for m in models])
+        # Of the rows, and so the same for all models that are compared on them.
+        rng = generator(0)
+        halves = rng.permutation(len(bits)) % 2 == 0
+        there = marginal_gain(bits, halves, rng).mean()
+        return float(there - left - self.marginal_total_correlation_.value)
 
     def _test(self, folds, bits, seed):
         """Compare pair statistics with those of simulated and of shuffled data."""
@@ -369,11 +370,7 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
         self.known_total_correlation_ = None
         if self.marginal_pvalue_ < LEVEL:
             self.unexplained_fraction_ = estimate(lambda m: m[0] / m[1])
-        if self.entropy is None:
-            independent = independent_log_prob(bits, smoothed_means(bits)).mean()
-            self.entropy_ = -float(independent) - self.marginal_total_correlation_.value
-        else:
-            self.entropy_ = -float(np.mean(self._log_prob(bits)))
+        if self.entropy is not None:
             self.upper_bound_ = estimate(lambda m: m[2])
             self.known_total_correlation_ = estimate(lambda m: m[3])
             self.unexplained_bound_ = estimate(lambda m: m[2] / m[3])
@@ -388,22 +385,18 @@ class CondTotalCorrelation(TwoValuedInput, BaseEstimator):
             rng=rng,
         )  # fmt: skip
 
-    def _log_prob(self, bits):
-        """Return ln p(x) of each row, or -H(p), as ``entropy`` tells."""
-        log_prob = self.entropy
-        if not callable(log_prob):
-            return -float(log_prob)
-        log_prob = np.asarray(log_prob(to_values(bits, self.values_)), dtype=float)
-        if log_prob.shape != (len(bits),) or not np.isfinite(log_prob).all():
-            raise ValueError(
-                "entropy(X) must return one finite ln p(x) a row, shape "
-                f"({len(bits)},), got shape {log_prob.shape}."
-            )
-        return log_prob
-
     def _known(self, model, bits):
         """-ELBO - H(p) and sum_i H(x_i) - H(p) of each row, shape (2, n_rows)."""
-        log_prob = self._log_prob(bits)
+        log_prob = self.entropy
+        if not callable(log_prob):
+            log_prob = -float(log_prob)
+        else:
+            log_prob = np.asarray(log_prob(to_values(bits, self.values_)), dtype=float)
+            if log_prob.shape != (len(bits),) or not np.isfinite(log_prob).all():
+                raise ValueError(
+                    "entropy(X) must return one finite ln p(x) a row, shape "
+                    f"({len(bits)},), got shape {log_prob.shape}."
+                )
         independent = independent_log_prob(bits, smoothed_means(bits))
         elbo = BitModel(model, self.values_).elbo(bits)
         return np.stack([log_prob - elbo, log_prob - independent])

@@ -22,6 +22,8 @@ from skident._validation import check_methods, to_values
 # Rows a fold: enough for 1 % of TC(x) on tens of columns, and minutes at most.
 CHAIN_ROWS = 10_000
 _TEST_ROWS = 2_000
+# Of a score, each with its own latents and simulated rows, over which it is averaged.
+_PASSES = 4
 _NEEDED = ("fit", "sample_posterior", "inverse_transform", "sample", "elbo")
 
 
@@ -72,12 +74,6 @@ class BitModel:
     def elbo(self, bits):
         """Return the evidence lower bound of each row, nats."""
         return self.model.elbo(to_values(bits, self.values))
-
-    def log_likelihood(self, bits):
-        """Return ln p(x) of each row, nats, or a bound if that is all there is."""
-        if not hasattr(self.model, "score_samples"):
-            return self.elbo(bits)
-        return self.model.score_samples(to_values(bits, self.values))
 
 
 def check_model(estimator):
@@ -159,6 +155,27 @@ def measure_fold(
             statistic=_statistic(*few),
             null_statistics=np.array(null_statistics),
         )
+
+
+def left_on_rows(model, bits, rng):
+    """Return TC(x|z) on rows, less the mean of its estimate on the model's own, nats.
+
+    Parameters
+    ----------
+    model : BitModel
+        What is tested.
+    bits : ndarray of shape (n_samples, n_features)
+        Rows that it was not trained on.
+    rng : Generator
+        Draws latents, halves and simulated rows.
+    """
+    passes = []
+    for _ in range(_PASSES):
+        halves = rng.permutation(len(bits)) % 2 == 0
+        gain = chain_gain(bits, *model.condition(bits, new_seed(rng)), halves)
+        null = chain_gain(*model.simulate(len(bits), rng), halves)
+        passes.append(gain.mean() - null.mean())
+    return float(np.mean(passes))
 
 
 def _statistic(bits, means, latents):

@@ -19,8 +19,8 @@ CLAIM = (
 # Rows and seeds of the two systems, by size.
 SIZES = {
     "quick": ((1_000, 1), (1_000, 1)),
-    "default": ((3_000, 10), (12_000, 2)),
-    "full": ((3_000, 10), (12_000, 10)),
+    "default": ((3_000, 10), (40_000, 2)),
+    "full": ((3_000, 10), (40_000, 10)),
 }
 
 
@@ -35,7 +35,7 @@ def run(args):
         hidden_layer_sizes=(64,),
         learning_rate=1e-2,
         kl_warmup=0.3,
-        max_epochs=100,
+        max_epochs=30,
     )
     report("Curie-Weiss, N = 32, T = 0.8", one, [1, 2, 3], spins, *curie_weiss)
     report("Hopfield, N = 32, P = 4, T = 0.7", many, [3, 4, 5, 6], words, *hopfield)
