@@ -20,8 +20,9 @@ from skident._math.softmax import (
 _ALPHAS = (10.0, 1.0, 0.1, 0.01, 1e-3)
 _PLENTY = 50
 # In units of the median distance of rows from the median: 17 standard deviations of
-# normal, 25 of Laplace columns. What is beyond is no part of a distribution.
-_FARTHEST = 25.0
+# normal, 25 of Laplace columns. What is beyond is no part of a distribution, unless it
+# is a hundredth of all rows: then it may be a class of its own.
+_FARTHEST, _RARE = 25.0, 0.01
 # Rows count as far out at so many median deviations above the median distance from the
 # mean: beyond 4 standard deviations for one normal column.
 _PULLED, _MOST_PULLS = 8.0, 20
@@ -57,7 +58,7 @@ def clip_outliers(array, farthest=_FARTHEST):
         Finite.
     farthest : float
         Largest distance from the median of a column, in units of the median distance
-        of those entries that are not equal to it.
+        of those entries that are not equal to it. The nearest 99 of 100 entries stay.
 
     Returns
     -------
@@ -70,16 +71,22 @@ def clip_outliers(array, farthest=_FARTHEST):
     for j, column in enumerate(distance.T):
         apart = column[column > 0]
         if apart.size:
-            reach = farthest * np.median(apart)
+            reach = max(farthest * np.median(apart), _common(column))
             clipped[:, j] = np.clip(array[:, j], centre[j] - reach, centre[j] + reach)
     return clipped
+
+
+def _common(distance):
+    """Return the largest distance that is not among the rarest hundredth."""
+    return np.quantile(distance, 1.0 - _RARE, method="lower")
 
 
 def pull_in(latents):
     """Return whitened rows, those far out brought back along their radius.
 
     Unlike a limit for each column, that is the same in every basis. The rows within the
-    limit define mean, covariance and, through their distances, the next limit.
+    limit define mean, covariance and, through their distances, the next limit. The
+    nearest 99 of 100 rows stay where they are.
 
     Parameters
     ----------
@@ -104,6 +111,7 @@ def pull_in(latents):
         apart = np.abs(distance - middle)
         apart = apart[apart > 1e-9 * middle]
         limit = middle + (_PULLED * np.median(apart) if apart.size else 0.0)
+        limit = max(limit, _common(distance))
         before, inside = inside, distance <= limit * (1.0 + 1e-9)
         if np.array_equal(before, inside):
             break

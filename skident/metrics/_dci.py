@@ -14,8 +14,8 @@ from skident.metrics._factors import problem
 from skident.metrics._infomec import PARAMETERS
 
 _FOLDS, _TREES = 2, 3
-# Fewest rows of a leaf, if that is a fiftieth of all: smaller ones fit noise, which then
-# counts as importance.
+# Fewest rows of a leaf, or a fiftieth of all if fewer: smaller ones fit noise,
+# which then counts as importance.
 _LEAF, _LEAVES = 10, 50
 # Most rows that a tree is grown on.
 _TREE_ROWS = 2000
@@ -135,7 +135,8 @@ def dci_score(  # noqa: PLR0913 - every option by name
     Notes
     -----
     Trees are grown on at most 2000 rows each, choose among all latents at each split
-    and have leaves of at least ten rows, or a fiftieth of all. A factor whose accuracy is not three standard errors above a guess (or of which no
+    and have leaves of at least ten rows, or a fiftieth of all if those are fewer. A
+    factor whose accuracy is not three standard errors above a guess (or of which no
     variance is explained) has importances of 0: those of such a forest are noise.
     Latents count by their ranks.
 

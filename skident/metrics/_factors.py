@@ -56,7 +56,7 @@ class Problem(NamedTuple):
     discrete : ndarray of shape (n_factors,), bool
         Which are discrete.
     latents : ndarray of shape (n_samples, n_latents)
-        float64, outliers brought to the edge of their distribution.
+        float64.
     discrete_latents : ndarray of shape (n_latents,), bool
         Which are discrete.
     groups : ndarray of int of shape (n_samples,) or None
@@ -90,7 +90,8 @@ class Problem(NamedTuple):
         """Return latents as a linear probe takes them: discrete ones one-hot."""
         which = self.discrete_latents
         parts = one_hot(self.latents[:, which], which[which])
-        return np.append(pull_in(self.latents[:, ~which]), parts, axis=1)
+        near = clip_outliers(self.latents[:, ~which])
+        return np.append(pull_in(near), parts, axis=1)
 
 
 def one_hot(latents, discrete):
@@ -142,8 +143,7 @@ def problem(
             raise ValueError(
                 f"groups has {codes.max() + 1} group(s), fewer than cv={cv}."
             )
-    latents = np.where(which, latents, clip_outliers(latents))
-    order = canonical_order(latents)
+    order = canonical_order(np.where(which, latents, clip_outliers(latents)))
     if max_samples is not None and len(order) > max_samples:
         drawn = generator(seed, 0).choice(len(order), max_samples, replace=False)
         order = order[np.sort(drawn)]

@@ -164,8 +164,8 @@ def mig_score(  # noqa: PLR0913 - every option by name
 
     Notes
     -----
-    The shares I / H are those of :func:`infomec_score`: corrected for bias, and 0
-    within four standard deviations of shuffled rows.
+    The shares I / H are those of :func:`infomec_score`: corrected for bias, and 0 for
+    factors or latents without a significant one.
 
     References
     ----------

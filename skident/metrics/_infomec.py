@@ -187,16 +187,17 @@ def infomec_score(  # noqa: PLR0913 - every option by name
     -----
     **Default.** Information is estimated by counts (two discrete columns) or nearest
     neighbours [2]_, its mean over shuffled rows is taken off it and off the entropy
-    that it is divided by (as in adjusted mutual information), and what is within four
-    standard deviations of shuffled rows is 0. A latent is active if it tells of any
-    factor, whatever its scale. The probe is a logistic one with balanced classes, or a
-    linear one for continuous factors (share of variance explained), scored on rows that
-    it was not fitted on. It is penalised in whitened latents, the strength chosen on
-    other folds, so that InfoE is the same for every invertible affine map of continuous
-    latents. With as many latents as rows any such probe knows nothing. What is far out
-    is brought back, along the radius of whitened latents (beyond eight median
-    deviations above the median radius), so that one outlier changes little. No score
-    depends on the order of rows or on the names of labels.
+    that it is divided by (as in adjusted mutual information). A latent is active if it
+    tells of any factor significantly, whatever its scale: any pair does in one of 100
+    tables of independent columns. Without such a pair, a factor or latent has NMI 0.
+    The probe is a logistic one with balanced classes, or a linear one for continuous
+    factors (share of variance explained), scored on rows that it was not fitted on. It
+    is penalised in whitened latents, the strength chosen on other folds, so that InfoE
+    is the same for every invertible affine map of continuous latents. With as many
+    latents as rows any such probe knows nothing. For it, what is far out is brought
+    back along the radius of whitened latents (beyond eight median deviations above the
+    median radius, and in the farthest hundredth of the rows), so that one outlier
+    changes little. No score depends on the order of rows or on the names of labels.
 
     **Reference.** As [1]_: k = 10; latents standardised; active latents have a range
     above a twentieth of the largest one, discrete ones any; the probe is not penalised

@@ -98,8 +98,8 @@ def mcc_score(
     Notes
     -----
     All rows count. With "pearson", values that are ten times as far from the median as
-    half of the rows are brought back to that distance, on both sides, so that one
-    outlier changes little.
+    half of the rows, and in the farthest hundredth, are brought back to that distance,
+    on both sides, so that one outlier changes little.
 
     References
     ----------

@@ -40,6 +40,21 @@ def test_gap_is_between_the_two_largest():
     )
 
 
+@pytest.mark.parametrize("n", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_independent_columns_rarely_count_as_dependent(n):
+    """In one of 100 tables of 80 pairs."""
+    dependent = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        factors = [disentanglement.as_column(rng.integers(3, size=n), True)] * 2
+        latents = [disentanglement.as_column(rng.random(n), False) for _ in range(40)]
+        shuffles = [rng.permutation(n) for _ in range(20)]
+        table = disentanglement.dependence(factors, latents, 10, shuffles)
+        assert np.abs(table.bias).max() < 0.1 and table.noise.max() < 0.2
+        dependent += disentanglement.normalised(table, factors).any()
+    assert dependent <= 1
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_quantile_classes(seed):
     values = np.random.default_rng(seed).standard_normal(1000)
@@ -111,6 +126,28 @@ def test_what_is_far_out_is_brought_back_and_nothing_else_moves():
     sparse[:5, 0] = [1, 2, 1, 1, 1e6]
     np.testing.assert_array_equal(probes.clip_outliers(sparse)[:5, 0], [1, 2, 1, 1, 25])
     np.testing.assert_array_equal(probes.clip_outliers(np.ones((4, 1))), 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_far_out_are_pulled_in_the_same_way_in_every_basis(seed):
+    rng = np.random.default_rng(seed)
+    latents = rng.standard_normal((500, 3))
+    np.testing.assert_allclose(
+        probes.pull_in(latents) @ probes.pull_in(latents).T,
+        white(latents) @ white(latents).T,
+        atol=1e-9,
+    )
+    latents[:2] = [[12, -12, 12], [12, 0, 0]]
+    near = probes.pull_in(latents)
+    radius = np.linalg.norm(near, axis=1)
+    assert radius[:2] == pytest.approx([radius.max()] * 2) and radius.max() < 6
+    np.testing.assert_allclose(np.cov(near[2:].T), np.eye(3), atol=0.02)
+    mixed = probes.pull_in(latents @ rng.standard_normal((3, 3)) + 5)
+    np.testing.assert_allclose(mixed @ mixed.T, near @ near.T, atol=1e-9)
+
+
+def white(latents):
+    return probes.whiten_columns(latents)
 
 
 def gaussian_mixture(n=4000):

@@ -332,7 +332,7 @@ def test_dci_of_redundant_and_of_shared_latents():
     rng = np.random.default_rng(0)
     s = rng.random((600, 2))
     redundant = dci_score(
-        s, np.c_[s, s] + 0.01 * rng.standard_normal((600, 4)), **RANDOM
+        s, np.c_[s, s] + 0.1 * rng.standard_normal((600, 4)), **RANDOM
     )
     assert redundant.disentanglement > 0.9
     assert redundant.completeness < 0.7  # two latents a factor: 1 - ln 2 / ln 4

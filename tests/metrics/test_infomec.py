@@ -132,7 +132,7 @@ def test_noise_scores_nothing_held_out_and_all_in_sample(seed):
     rng = np.random.default_rng(seed)
     s, noise = rng.integers(3, size=(60, 3)), rng.standard_normal((60, 50))
     held_out = infomec_score(s, noise, random_state=0)
-    assert held_out.infom < 0.1 and held_out.infoc < 0.4
+    assert held_out.infom == held_out.infoc == 0.0
     assert held_out.infoe < 0.03
     assert infomec_score(s, noise, reference=True, random_state=0).infoe > 0.999
 
@@ -153,11 +153,19 @@ def test_default_finds_what_the_latents_are_made_of():
     found = infomec_score(s, latents, random_state=0)
     # By information, whatever the scale of a latent.
     np.testing.assert_array_equal(found.active, [1, 1, 1, 0, 0, 0])
-    assert found.infom > 0.99 and found.infoc > 0.99 and found.infoe > 0.9
+    assert found.infom > 0.97 and found.infoc > 0.97 and found.infoe > 0.9
     np.testing.assert_array_equal(found.nmi[:, 3:], 0)
     assert found.infom == pytest.approx(found.infom_per_latent[:3].mean())
     assert found.infoe == pytest.approx(found.infoe_per_factor.mean())
     assert found.infoc == pytest.approx(found.infoc_per_factor.mean())
+
+
+def test_small_classes_far_from_the_rest_are_no_outliers():
+    rng = np.random.default_rng(0)
+    s = rng.choice(3, size=500, p=[0.9, 0.05, 0.05])
+    found = infomec_score(s, 100.0 * s + rng.random(500), random_state=0)
+    assert found.infom == 1.0 and found.nmi[0, 0] > 0.98
+    assert found.infoe > 0.99
 
 
 def test_continuous_factors_and_text_beside_each_other():
@@ -220,7 +228,7 @@ def test_all_rows_are_taken_at_most():
         infomec_score(s, u, random_state=0, **options)
         for options in ({"max_samples": 150}, {"max_samples": None}, {})
     )
-    assert cut.infom > 0.99
+    assert cut.infom > 0.95
     assert cut.infoe != default.infoe
     np.testing.assert_array_equal(whole.nmi, default.nmi)
     assert whole.infoe == default.infoe
@@ -306,3 +314,15 @@ def test_information_without_correction_is_biased():
     assert plain > 0.15 and 0 <= corrected < 0.05
     full = mutual_information(s, s, random_state=0, **options)[0, 0]
     assert full <= np.log(10)
+
+
+@pytest.mark.slow
+def test_the_default_agrees_with_the_reference_where_that_is_sound(reference_data):
+    """Plenty of rows, no dead latents; a mixed code has many small entries."""
+    s, latents = reference_data
+    for name in ("u", "u@Q"):
+        table = infomec_score(s, latents[name], random_state=0)
+        expected = REFERENCE[name]
+        assert table.infom == pytest.approx(expected[0], abs=0.01)
+        assert table.infoc == pytest.approx(expected[2], abs=0.01)
+        assert expected[1][-1] - 0.02 < table.infoe < expected[1][-1]
