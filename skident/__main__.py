@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skident import _litmus_command
+from skident import _align_command, _litmus_command
 
 N_SITES, N_PATTERNS, HOPFIELD_T = 64, 4, 0.7
 LATTICE, ISING_T = (8, 8), 2.5
 RULE = "=" * 72
 _SEED_BOUND = 2**30
+_COMMANDS = {"litmus": _litmus_command, "align": _align_command}
 
 
 class MeanFieldStory(NamedTuple):
@@ -214,7 +215,8 @@ def parse(arguments):
         description="Answer both questions of skident on embedded data, without a "
         "network: is many-body data a mean-field system and which one; and is what an "
         "autoencoder learned stable? Takes about a minute on two free cores. "
-        "`litmus FILE` answers the first one on data of your own.",
+        "On data of your own, `litmus FILE` answers the first one, `align FILE FILE` "
+        "the second.",
     )
     parser.add_argument(
         "--seed",
@@ -231,7 +233,9 @@ def parse(arguments):
     parser.add_argument(
         "--quick", action="store_true", help="fewer rows and epochs: less time"
     )
-    _litmus_command.add_parser(parser.add_subparsers(dest="command", title="commands"))
+    commands = parser.add_subparsers(dest="command", title="commands")
+    for command in _COMMANDS.values():
+        command.add_parser(commands)
     options = parser.parse_args(arguments)
     if not 0 <= options.seed < _SEED_BOUND:
         parser.error(f"--seed must be in [0, {_SEED_BOUND}), got {options.seed}")
@@ -240,14 +244,15 @@ def parse(arguments):
     return options
 
 
-def run_litmus(options):
-    """Test the rows of a file; return the exit status."""
+def run_command(options):
+    """Carry out a command on files; return the exit status."""
     try:
-        for text in _litmus_command.run(options):
+        for text in _COMMANDS[options.command].run(options):
             say(text)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         message = " ".join(str(error).split())
-        print(f"python -m skident litmus: error: {message}", file=sys.stderr)
+        name = f"python -m skident {options.command}"
+        print(f"{name}: error: {message}", file=sys.stderr)
         return 2
     return 0
 
@@ -255,8 +260,8 @@ def run_litmus(options):
 def main(arguments=None):
     """Run the story, or a command; return the exit status."""
     options = parse(arguments)
-    if options.command == "litmus":
-        return run_litmus(options)
+    if options.command is not None:
+        return run_command(options)
     start = time.perf_counter()
     story = tell_mean_field(options.seed, options.quick)
     errors = tell_identifiability(options.seed, options.quick)

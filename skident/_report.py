@@ -1,46 +1,33 @@
 """One self-contained HTML page about something fitted."""
 
-import base64
 import functools
-import html
-import io
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skident import __version__
+from skident import _page
+from skident._alignment_pages import describe_errors, describe_study, error_comparison
 from skident._cond_total_correlation import CondTotalCorrelation
+from skident._identifiability_study import IdentifiabilityStudy
+from skident.metrics import AlignmentErrors
 from skident.plotting import TotalCorrelationDisplay
-from skident.plotting._panels import import_matplotlib, percent
+from skident.plotting._panels import percent
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
-       padding: 0 1rem; color: #1a1a1a; }
-table { border-collapse: collapse; margin: 1rem 0; }
-caption { text-align: left; font-weight: 600; }
-th, td { padding: .25rem .8rem .25rem 0; text-align: left;
-         border-bottom: 1px solid #ddd; }
-img { max-width: 100%; }
-pre { background: #f4f4f4; padding: .8rem; overflow-x: auto; }
-.verdict { font-size: 1.4rem; font-weight: 600; }
-footer { color: #6e6e6e; margin-top: 2rem; }
-"""
 _WORST_PAIRS = 5
 
 
 def report(fitted, path, *, title="skident report"):
-    """Write one self-contained HTML page about a litmus test, or about several.
+    """Write one self-contained HTML page about something fitted, or about several.
 
-    Verdict, reasons, figures with their intervals, a picture of what the latents leave
-    and the pairs of columns where they leave most. The page holds its pictures and
-    loads nothing; equal fits give equal pages.
+    What it found in words, the reasons, the figures with their intervals, and pictures.
+    The page holds its pictures and loads nothing; equal fits give equal pages.
 
     Parameters
     ----------
-    fitted : CondTotalCorrelation or dict
-        Fitted; or several of them by heading (for instance by number of latents), which
-        are compared in a table first.
+    fitted : CondTotalCorrelation, IdentifiabilityStudy, AlignmentErrors or dict
+        Fitted; or several of them by heading (for instance by number of latents). Those
+        of one kind are compared in a table first.
     path : str or pathlib.Path
         File to write; one that is there is replaced.
     title : str, default="skident report"
@@ -63,10 +50,16 @@ def report(fitted, path, *, title="skident report"):
     See Also
     --------
     CondTotalCorrelation : The litmus test.
+    IdentifiabilityStudy : Several trainings of a model.
+    skident.metrics.alignment_errors : Two representations.
 
     Notes
     -----
     Without matplotlib the page says how to get the picture in its place.
+
+    Representations "may be interpreted" by the rules of the user guide ("How to read
+    the result"): an error is far below chance under half of it, and a group of maps is
+    as good as a larger one within a tenth of chance.
 
     Examples
     --------
@@ -86,21 +79,22 @@ def report(fitted, path, *, title="skident report"):
     several = fitted if isinstance(fitted, dict) else {None: fitted}
     if not several:
         raise ValueError("report needs something fitted, got an empty dict.")
-    sections = []
-    for heading, one in several.items():
-        top = "" if heading is None else _tag("h2", heading)
-        sections.append(f"<section>\n{top}{_describe(one)}</section>\n")
+    sections = [
+        _page.section(heading, describe(one)) for heading, one in several.items()
+    ]
     if len(several) > 1:
-        sections.insert(0, _table(*litmus_table(several), caption="Compared"))
-    page = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"{_tag('title', title)}<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{_tag('h1', title)}{''.join(sections)}"
-        f"{_tag('footer', f'skident {__version__}')}</body>\n</html>\n"
-    )
+        sections.insert(0, _compare(several))
     path = Path(path)
-    path.write_text(page, encoding="utf-8")
+    path.write_text(_page.page(title, sections), encoding="utf-8")
     return path
+
+
+def _compare(several):
+    """Return a table of several things of one kind; nothing for several kinds."""
+    for kind, compare in _COMPARISONS.items():
+        if all(isinstance(one, kind) for one in several.values()):
+            return _page.table(*compare(several), caption="Compared")
+    return ""
 
 
 def litmus_table(tests):
@@ -133,28 +127,40 @@ def litmus_table(tests):
 
 
 @functools.singledispatch
-def _describe(fitted):
+def describe(fitted):
     """Return the HTML about one fitted object."""
     raise TypeError(
         f"There is no report of {type(fitted).__name__}: give a fitted "
-        "CondTotalCorrelation, or a dict of several by heading."
+        "CondTotalCorrelation or IdentifiabilityStudy, AlignmentErrors, or a dict of "
+        "several by heading."
     )
 
 
-@_describe.register
+@describe.register
+def _(fitted: IdentifiabilityStudy):
+    check_is_fitted(fitted)
+    return describe_study(fitted)
+
+
+@describe.register
+def _(fitted: AlignmentErrors):
+    return describe_errors(fitted)
+
+
+@describe.register
 def _(fitted: CondTotalCorrelation):
     check_is_fitted(fitted)
     parts = [
-        f'<p class="verdict">{html.escape(fitted.verdict_)}</p>\n',
-        _list(fitted.reasons_),
-        _table(("", "value", "interval"), _figures(fitted), caption="Figures"),
+        _page.verdict(fitted.verdict_),
+        _page.bullets(fitted.reasons_),
+        _page.table(("", "value", "interval"), _figures(fitted), caption="Figures"),
         _picture(fitted),
-        _table(
+        _page.table(
             ("columns", "", "residual correlation"),
             _worst_pairs(fitted),
             caption="Where most is left",
         ),
-        _tag("pre", repr(fitted)),
+        _page.tag("pre", repr(fitted)),
     ]
     return "".join(parts)
 
@@ -205,32 +211,14 @@ def _picture(test):
     """Residual correlations as an image, or a line that says why there is none."""
     if test.n_features_in_ < 2:
         return ""
-    try:
-        pyplot = import_matplotlib()
-    except ImportError as error:
-        return _tag("p", error)
-    display = TotalCorrelationDisplay.from_estimator(test, shape=test.shape)
-    buffer = io.BytesIO()
-    # Without the name of the software that drew it: equal fits give equal pages.
-    display.figure_.savefig(buffer, dpi=100, metadata={"Software": None})
-    pyplot.close(display.figure_)
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="Residual correlations" src="data:image/png;base64,{data}">\n'
+    return _page.picture(
+        lambda: TotalCorrelationDisplay.from_estimator(test, shape=test.shape),
+        "Residual correlations",
+    )
 
 
-def _tag(name, text):
-    return f"<{name}>{html.escape(str(text))}</{name}>\n"
-
-
-def _list(items):
-    return f"<ul>\n{''.join(_tag('li', item) for item in items)}</ul>\n"
-
-
-def _table(head, rows, *, caption):
-    if not rows:
-        return ""
-    lines = [
-        f"<tr>{''.join(_tag(kind, cell).strip() for cell in cells)}</tr>\n"
-        for kind, cells in [("th", head), *(("td", row) for row in rows)]
-    ]
-    return f"<table>\n{_tag('caption', caption)}{''.join(lines)}</table>\n"
+_COMPARISONS = {
+    CondTotalCorrelation: litmus_table,
+    IdentifiabilityStudy: error_comparison,
+    AlignmentErrors: error_comparison,
+}

@@ -126,13 +126,15 @@ def test_consensus_averages_noise_out(sources):
     assert error(study.embedding_) < 0.5 * alone
 
 
-def test_independent_components_are_stable_and_gaussian_ones_are_not():
-    rng = np.random.default_rng(0)
-    X = np.c_[rng.laplace(size=(2000, 2)), rng.standard_normal((2000, 2))]
-    study = IdentifiabilityStudy(Turned(noise=0.1), n_runs=4, random_state=0).fit(X)
+@pytest.mark.parametrize("seed", range(3))
+def test_independent_components_are_stable_and_gaussian_ones_are_not(seed):
+    """Axes of a Gaussian plane in four dimensions are arbitrary on either half."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.laplace(size=(2000, 2)), rng.standard_normal((2000, 4))]
+    study = IdentifiabilityStudy(Turned(noise=0.1), n_runs=3, random_state=seed).fit(X)
     stability = study.component_stability_
     assert np.all(np.diff(stability) <= 0)
-    assert stability[1] > 0.95 and stability[2] < 0.95
+    assert stability[1] > 0.9 and stability[2:].mean() < 0.9
     assert np.all(study.component_lowest_ <= stability)
     found = (study.embedding_ - study.component_mean_) @ study.components_.T
     assert mcc_score(X[:, :2], found[:, :2]).mcc > 0.97

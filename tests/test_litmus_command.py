@@ -3,8 +3,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from skident import _litmus_command
 from skident.__main__ import main
+from skident._data_files import read_table
 from skident.datasets import make_curie_weiss
 
 
@@ -36,7 +36,8 @@ def folder(words, tmp_path, monkeypatch):
     ],
 )
 def test_every_format_gives_the_same_words(name, key, words, folder):
-    np.testing.assert_array_equal(_litmus_command.load(folder / name, key), words)
+    read = read_table(folder / name, key=key).values
+    np.testing.assert_array_equal(read, words)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -105,7 +106,6 @@ def wrong_files(folder):
         (["words.npy", "--entropy", "nan"], "entropy must be finite"),
         (["words.npy", "--partition", "checkerboard"], "needs shape="),
         (["words.npy", "--output", "nowhere/page.html"], "there is no folder"),
-        (["words.npy", "--jobs", "0"], "n_jobs"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(arguments, message, folder, capsys):
@@ -118,7 +118,15 @@ def test_what_is_wrong_is_said_in_one_line(arguments, message, folder, capsys):
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--latents", "0"], ["--latents", "x"], ["--cv"], []]
+    "wrong",
+    [
+        ["--jobs", "0"],
+        ["--seed", "-1"],
+        ["--latents", "0"],
+        ["--latents", "x"],
+        ["--cv"],
+        [],
+    ],
 )
 def test_wrong_options_are_refused(wrong, folder, capsys):
     with pytest.raises(SystemExit) as stop:

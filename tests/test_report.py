@@ -6,11 +6,21 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from skident import CondTotalCorrelation, MeanFieldVAE, WhitenICA, report
+from skident import (
+    AutoencoderEmbedder,
+    CondTotalCorrelation,
+    IdentifiabilityStudy,
+    MeanFieldVAE,
+    WhitenICA,
+    report,
+)
+from skident._conclusion import conclude_pair, conclude_study
 from skident._report import litmus_table
 from skident.datasets import make_curie_weiss
+from skident.metrics import alignment_errors
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:On .* held-out rows:UserWarning")
@@ -171,3 +181,114 @@ def test_without_matplotlib_the_page_says_how_to_get_the_picture(tmp_path):
     page = Page(done.stdout)
     assert page.images == []
     assert any("skident[plot]" in text for text in page.texts["p"])
+
+
+# Alignment errors and studies.
+
+
+@pytest.fixture(scope="module")
+def runs():
+    pytest.importorskip("matplotlib").use("Agg")
+    rng = np.random.default_rng(0)
+    Z = rng.laplace(size=(150, 2))
+    turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
+    return [Z, Z @ turn, Z @ turn.T + 0.1 * rng.normal(size=Z.shape)]
+
+
+def align(runs, **options):
+    return alignment_errors(runs[0], runs[2], n_resamples=50, random_state=0, **options)
+
+
+def study_of(runs, *factors, **options):
+    options = {"n_resamples": 50, "random_state": 0, **options}
+    return IdentifiabilityStudy.from_embeddings(runs, *factors, **options)
+
+
+def write(fitted, folder, **options):
+    return Page(report(fitted, folder / "page.html", **options).read_text())
+
+
+def test_page_of_alignment_errors(runs, tmp_path):
+    errors = align(runs)
+    page = write(errors, tmp_path)
+    conclusion = conclude_pair(errors)
+    assert page.open == [] and conclusion.headline in page.texts["p"]
+    items = page.texts["li"]
+    assert set(conclusion.reasons) <= set(items)
+    # what is printed below the table
+    assert set(str(errors).splitlines()[5:]) <= set(items)
+    cells = page.texts["td"]
+    for name in ("error", "forward", "backward", "chance", "expected_error"):
+        for value in getattr(errors, name):
+            assert f"{value:.3f}" in cells
+    for low, high in errors.interval:
+        assert f"{low:.3f} to {high:.3f}" in cells
+    assert len(page.images) == 2 and page.links == page.images
+
+
+def test_errors_without_a_curve_have_one_picture(runs, tmp_path):
+    errors = align(runs, train_fractions=None, transformations=["rigid"])
+    page = write(errors, tmp_path)
+    assert len(page.images) == 1
+    assert not any("any number of rows" in text for text in page.texts["th"])
+
+
+def test_page_of_a_study(runs, tmp_path):
+    study = study_of(runs, runs[0])
+    page = write(study, tmp_path)
+    conclusion = conclude_study(study)
+    assert page.open == [] and conclusion.headline in page.texts["p"]
+    assert set(conclusion.reasons) <= set(page.texts["li"])
+    captions = {"Errors", "Against the factors", "Runs", "Pairs"}
+    assert captions == set(page.texts["caption"]) - {"\n"}
+    cells, table = page.texts["td"], study.table_
+    for name in ("error", "chance"):
+        assert all(f"{value:.3f}" in cells for value in table[name])
+    for kind in ("", "run_"):
+        ends = zip(table[f"{kind}lower"], table[f"{kind}upper"], strict=True)
+        assert all(f"{low:.3f} to {high:.3f}" in cells for low, high in ends)
+    for values in (study.run_table_["mcc_ica"], study.pair_table_["linear"]):
+        assert all(f"{value:.3f}" in cells for value in values)
+    assert {"0 and 1", "0 and 2", "1 and 2", "InfoM", "MCC after ICA"} <= set(cells)
+    assert len(page.images) == 1
+    assert "pre" not in page.texts  # there is no model to show
+
+
+def test_page_of_a_trained_study(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = AutoencoderEmbedder(2, hidden_layer_sizes=(4,), max_epochs=2)
+    study = IdentifiabilityStudy(
+        model, n_runs=2, transformations=["rigid"], n_resamples=20, random_state=0
+    )
+    page = write(study.fit(X), tmp_path)
+    assert any(f"{study.bound_:.3g} times" in item for item in page.texts["li"])
+    assert "bi-Lipschitz L" in page.texts["td"]
+    assert page.texts["pre"] == [repr(study)]
+    assert "interval over runs" not in page.texts["th"]  # two runs have none
+
+
+def test_equal_inputs_give_equal_pages(runs, tmp_path):
+    for make in (align, study_of):
+        pages = [report(make(runs), tmp_path / "p.html").read_bytes() for _ in "ab"]
+        assert pages[0] == pages[1]
+
+
+def test_several_of_a_kind_are_compared(runs, tmp_path):
+    errors = align(runs), align(runs, transformations=["rigid", "linear"])
+    page = write({EVIL: errors[0], "few": errors[1]}, tmp_path, title=EVIL)
+    assert page.texts["caption"].count("Compared") == 1
+    for tag in ("title", "h1", "h2", "td"):
+        assert EVIL in "".join(page.texts[tag])
+    text = (tmp_path / "page.html").read_text()
+    assert "<script" not in text and len(page.images) == 4
+    page = write({"a": study_of(runs), "b": study_of(runs[:2])}, tmp_path)
+    assert "Compared" in page.texts["caption"]
+    page = write({"a": study_of(runs), "b": errors[0]}, tmp_path)
+    assert "Compared" not in page.texts["caption"]
+    assert [text for text in page.texts["h2"] if text.strip()] == ["a", "b"]
+
+
+def test_study_that_is_not_fitted(tmp_path):
+    with pytest.raises(NotFittedError):
+        report(IdentifiabilityStudy(PCA(2)), tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []

@@ -190,23 +190,20 @@ class AlignmentDisplay(PanelDisplay):
 
     def _draw_errors(self, ax, name, plot_chance_level, color):
         errors = self.errors
-        lines = np.arange(len(errors.transformations))
-        # Not errorbar: the mean may lie outside a percentile interval.
-        ax.hlines(lines, *np.transpose(errors.interval), color=color, linewidth=2.5)
-        ax.scatter(
-            errors.error, lines, color=color, zorder=3, label="error and interval"
+        draw_errors(
+            ax,
+            errors.transformations,
+            errors.error,
+            errors.interval,
+            chance=errors.chance if plot_chance_level else None,
+            diameter=errors.diameter,
+            color=color,
         )
-        for line, error in zip(lines, errors.error, strict=True):
-            ax.annotate(
-                f"{error:.3f}", (error, line), (0, 5), textcoords="offset points",
-                ha="center", va="bottom", fontsize="small",
-            )  # fmt: skip
-        if plot_chance_level:
-            ax.scatter(
-                errors.chance, lines, marker="|", s=300, linewidths=2, color=GREY,
-                label="chance (rows shuffled)",
-            )  # fmt: skip
-        self._label(ax, lines, name)
+        title = [] if name is None else [str(name)]
+        if errors.ica_efficiency is not None:
+            figures = (errors.ica_efficiency, *errors.ica_efficiency_interval)
+            title.append(f"ICA efficiency {percent(figures, 0)}")
+        ax.set_title("\n".join(title), loc="left", fontsize="medium")
 
     def _draw_curve(self, ax, name, color):
         errors = self.errors
@@ -228,39 +225,72 @@ class AlignmentDisplay(PanelDisplay):
         ax.set_xticks(ticks, [*(f"{size:,.0f}" for size in sizes), "any"])
         ax.set_xticks([], minor=True)
         ax.set_xlabel("rows that the maps were fitted on")
-        ax.set_ylabel(self._unit())
+        ax.set_ylabel(_unit(errors.diameter))
         ax.set_ylim(bottom=0.0)
         ax.legend(frameon=False, fontsize="small")
         if name is not None:
             ax.set_title(name, loc="left", fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
 
-    def _unit(self):
-        diameter = self.errors.diameter
-        unit = "" if diameter == "max" else f" ({diameter})"
-        return f"mean error / latent diameter{unit}"
 
-    def _label(self, ax, lines, name):
-        from matplotlib.transforms import offset_copy
+def draw_errors(
+    ax, names, error, interval, *, chance=None, wider=None, diameter="max", color=BLUE
+):
+    """Draw one line a group of transformations.
 
-        errors = self.errors
-        ax.set_yticks(lines, errors.transformations)
-        ax.set_ylim(len(lines) - 0.5, -0.6)
-        ax.set_xlim(left=0.0)
-        ax.margins(x=0.08)
-        ax.set_xlabel(self._unit())
-        title = [] if name is None else [str(name)]
-        if errors.ica_efficiency is not None:
-            figures = (errors.ica_efficiency, *errors.ica_efficiency_interval)
-            title.append(f"ICA efficiency {percent(figures, 0)}")
-        ax.set_title("\n".join(title), loc="left", fontsize="medium")
-        ax.spines[["top", "right"]].set_visible(False)
-        # Below the label of the axis, at any height of the figure.
-        below = offset_copy(ax.transAxes, ax.figure.figure, y=-36, units="points")
-        ax.legend(
-            loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below,
-            ncols=2, frameon=False,
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+    names : sequence of str
+        The groups, from top to bottom.
+    error : ndarray of shape (n_transformations,)
+    interval : ndarray of shape (n_transformations, 2)
+        Of each error.
+    chance : ndarray of shape (n_transformations,) or None
+        Errors of unrelated rows.
+    wider : ndarray of shape (n_transformations, 2) or None
+        Intervals over runs, drawn thin.
+    diameter : str
+        Unit of the errors.
+    color : str
+        Of the errors.
+    """
+    from matplotlib.transforms import offset_copy
+
+    lines = np.arange(len(names))
+    if wider is not None:
+        ends = np.transpose(wider)
+        ax.hlines(lines, *ends, color=color, linewidth=1.0, label="interval over runs")
+    # Not errorbar: the mean may lie outside a percentile interval.
+    ax.hlines(lines, *np.transpose(interval), color=color, linewidth=2.5)
+    ax.scatter(error, lines, color=color, zorder=3, label="error and interval")
+    for line, value in zip(lines, error, strict=True):
+        ax.annotate(
+            f"{value:.3f}", (value, line), (0, 5), textcoords="offset points",
+            ha="center", va="bottom", fontsize="small",
         )  # fmt: skip
+    if chance is not None:
+        ax.scatter(
+            chance, lines, marker="|", s=300, linewidths=2, color=GREY,
+            label="chance (rows shuffled)",
+        )  # fmt: skip
+    ax.set_yticks(lines, names)
+    ax.set_ylim(len(lines) - 0.5, -0.6)
+    ax.set_xlim(left=0.0)
+    ax.margins(x=0.08)
+    ax.set_xlabel(_unit(diameter))
+    ax.spines[["top", "right"]].set_visible(False)
+    # Below the label of the axis, at any height of the figure.
+    below = offset_copy(ax.transAxes, ax.figure.figure, y=-36, units="points")
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below,
+        ncols=2, frameon=False,
+    )  # fmt: skip
+
+
+def _unit(diameter):
+    unit = "" if diameter == "max" else f" ({diameter})"
+    return f"mean error / latent diameter{unit}"
 
 
 def _check(errors):

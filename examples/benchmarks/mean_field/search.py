@@ -19,8 +19,8 @@ CLAIM = (
 # Rows and seeds of the two systems, by size.
 SIZES = {
     "quick": ((1_000, 1), (1_000, 1)),
-    "default": ((3_000, 10), (40_000, 2)),
-    "full": ((3_000, 10), (40_000, 10)),
+    "default": ((3_000, 10), (30_000, 2)),
+    "full": ((3_000, 10), (30_000, 10)),
 }
 
 
@@ -35,10 +35,10 @@ def run(args):
         hidden_layer_sizes=(64,),
         learning_rate=1e-2,
         kl_warmup=0.3,
-        max_epochs=30,
+        max_epochs=40,
     )
     report("Curie-Weiss, N = 32, T = 0.8", one, [1, 2, 3], spins, *curie_weiss)
-    report("Hopfield, N = 32, P = 4, T = 0.7", many, [3, 4, 5, 6], words, *hopfield)
+    report("Hopfield, N = 64, P = 4, T = 0.9", many, [3, 4, 5, 6], words, *hopfield)
 
 
 def spins(n_rows, seed):
@@ -46,8 +46,8 @@ def spins(n_rows, seed):
 
 
 def words(n_rows, seed):
-    patterns = make_patterns(4, 32, random_state=seed)
-    return make_hopfield(n_rows, patterns, temperature=0.7, random_state=seed)[0]
+    patterns = make_patterns(4, 64, random_state=seed)
+    return make_hopfield(n_rows, patterns, temperature=0.9, random_state=seed)[0]
 
 
 def report(name, model, numbers, draw, n_rows, n_seeds):
