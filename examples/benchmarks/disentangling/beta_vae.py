@@ -18,7 +18,8 @@ class BetaVAE(TransformerMixin, BaseEstimator):
 
     per row, with binary cross-entropy for values in [0, 1] and else the squared error
     in units of the variance; TC(z) by minibatch-weighted sampling (Chen et al.,
-    NeurIPS 2018, equation S3). beta = 1, w = 0 is a plain VAE (Higgins et al., ICLR 2017).
+    NeurIPS 2018, equation S3). beta = 1, w = 0 is a plain VAE (Higgins et al., ICLR
+    2017).
 
     Parameters
     ----------
