@@ -14,13 +14,6 @@ def count(text):
     return int(text)
 
 
-def _seed(text):
-    """Read a seed of numpy's."""
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is no integer in [0, 2**32)")
-    return int(text)
-
-
 def _jobs(text):
     """Read a number of jobs of joblib's."""
     if not text.removeprefix("-").isdecimal() or int(text) == 0:
@@ -47,7 +40,7 @@ def add_shared_options(parser):
         default=1,
         help="how many at once, as in joblib (default: 1)",
     )
-    parser.add_argument("--seed", type=_seed, default=0, help="seed (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed (default: 0)")
     parser.add_argument(
         "--output", type=Path, metavar="PAGE", help="self-contained HTML page to write"
     )
