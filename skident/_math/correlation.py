@@ -3,12 +3,6 @@
 import numpy as np
 
 from skident._math.assignment import assign, choose_assignment
-from skident._math.nearest import ranks, sort_column
-
-
-def rank_columns(array):
-    """Return the ranks of each column, equal values sharing the mean of theirs."""
-    return np.stack([ranks(sort_column(column)) for column in array.T], axis=1)
 
 
 def standard_columns(array):

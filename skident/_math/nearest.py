@@ -10,7 +10,7 @@ values are repeated it counts the repeats on both sides alike (as Gao et al., 20
 from typing import NamedTuple
 
 import numpy as np
-from scipy import spatial, special
+from scipy import spatial, special, stats
 
 # A radius so much below the distance excludes what is at that distance to rounding.
 _JUST_BELOW = 1.0 - 1e-10
@@ -132,7 +132,7 @@ def kraskov_information(first, second, n_neighbors):
     .. [1] Kraskov, Stögbauer, Grassberger, "Estimating mutual information", Phys. Rev.
        E 69, 066138 (2004), equation 8.
     """
-    points = np.stack([ranks(first), ranks(second)], axis=1)
+    points = np.stack([_ranks(first), _ranks(second)], axis=1)
     tree = spatial.cKDTree(points)
     distance = tree.query(points, [n_neighbors + 1], p=np.inf)[0][:, 0]
     radius = distance * _JUST_BELOW
@@ -142,13 +142,10 @@ def kraskov_information(first, second, n_neighbors):
     return float(psi[-1] + (psi[near] - psi[sides[0]] - psi[sides[1]]).mean())
 
 
-def ranks(column):
+def _ranks(column):
     """Return the rank of each row; equal values share the mean of theirs."""
-    values = column.values
-    first = np.searchsorted(values, values, "left")
-    last = np.searchsorted(values, values, "right")
-    found = np.empty(len(values))
-    found[column.order] = 0.5 * (first + last - 1)
+    found = np.empty(len(column.values))
+    found[column.order] = stats.rankdata(column.values)
     return found
 
 

@@ -1,24 +1,15 @@
-"""Probes of representations, fitted on some rows and scored on others.
+"""Rows and folds of probes, and probes with a closed form.
 
 Linear probes are penalised in whitened columns only, so that an invertible affine map
 of the latents leaves every score as it is.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-
-from skident._math.softmax import (
-    balanced_weights,
-    fit_softmax,
-    whiten_columns,
-)
+from scipy import linalg
 
 # Strengths of the penalty, tried from strong to weak: in whitened columns, one is a
-# prior of unit variance. With so many rows a parameter the weakest is taken untried:
-# it is within .001 of the best there.
-_ALPHAS = (10.0, 1.0, 0.1, 0.01, 1e-3)
-_PLENTY = 50
+# prior of unit variance.
+ALPHAS = (10.0, 1.0, 0.1, 0.01, 1e-3)
 # In units of the median distance of rows from the median: 17 standard deviations of
 # normal, 25 of Laplace columns. What is beyond is no part of a distribution, unless it
 # is a hundredth of all rows: then it may be a class of its own.
@@ -31,22 +22,29 @@ _ROWS_PER_COLUMN = 4
 _TINY = np.finfo(float).tiny
 
 
-class Probe(NamedTuple):
-    """What a probe finds.
+def whiten_columns(latents):
+    """Return the standardised principal components of rank-revealing whitening.
 
-    Attributes
+    Parameters
     ----------
-    score : float
-        Share of the loss of a guess without latents that the probe saves.
-    n_iter : int
-        Newton steps of the longest fit; 0 without any.
-    gradient : float
-        Largest entry of a gradient where a fit ended.
-    """
+    latents : ndarray of shape (n_samples, n_columns)
+        Finite; constant and dependent columns are fine.
 
-    score: float
-    n_iter: int
-    gradient: float
+    Returns
+    -------
+    ndarray of shape (n_samples, rank)
+        Uncorrelated, variance 1; the same up to a rotation for every invertible affine
+        map of the latents.
+    """
+    centred = latents - latents.mean(axis=0)
+    size = np.abs(centred).max(axis=0)
+    # What rounding leaves of a constant column is no direction.
+    noise = 1e-12 * np.abs(latents).max(axis=0, initial=0.0)
+    centred = centred[:, size > noise]
+    centred = centred / centred.std(axis=0)
+    variance, axes = linalg.eigh(centred.T @ centred / len(latents))
+    kept = variance > 1e-10 * variance.max(initial=0.0)
+    return centred @ (axes[:, kept] / np.sqrt(variance[kept]))
 
 
 def clip_outliers(array, farthest=_FARTHEST):
@@ -174,90 +172,6 @@ def stratified_folds(codes, n_folds, rng):
     return folds
 
 
-def in_sample_explicitness(features, codes, tol):
-    """Return what an unpenalised balanced logistic probe saves of ln(n_classes).
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_columns)
-        Latents.
-    codes : ndarray of int of shape (n_samples,)
-        Factor, at least two classes.
-    tol : float
-        Largest entry of the gradient at the end.
-
-    Returns
-    -------
-    Probe
-    """
-    white = whiten_columns(features)
-    fit = fit_softmax(white, codes, balanced_weights(codes), tol=tol)
-    loss = -fit.log_prob(white)[np.arange(len(codes)), codes].mean()
-    return Probe(_saved(loss, np.log(codes.max() + 1)), fit.n_iter, fit.gradient)
-
-
-def held_out_explicitness(features, codes, folds, tol):
-    """Return what a balanced logistic probe saves of ln(n_classes) on other rows.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_columns)
-        Latents.
-    codes : ndarray of int of shape (n_samples,)
-        Factor, at least two classes.
-    folds : ndarray of int of shape (n_samples,)
-        Fold of each row.
-    tol : float
-        As for :func:`in_sample_explicitness`.
-
-    Returns
-    -------
-    Probe
-        The score is in [0, 1]. Strengths of the penalty are chosen for each fold by
-        the losses of the others, from strong ones down to where the loss grows.
-    """
-    white = whiten_columns(features)
-    n_parameters = (codes.max() + 1) * (white.shape[1] + 1)
-    alphas, start = _ALPHAS, None
-    if len(codes) > _PLENTY * n_parameters:
-        # A fit to all rows is a start near each end, which it does not change.
-        alphas = _ALPHAS[-1:]
-        weights = balanced_weights(codes)
-        start = fit_softmax(white, codes, weights, alpha=alphas[0], tol=1e-3).weights
-    starts = [start] * (folds.max() + 1)
-    losses, n_iter, gradient = [], 0, 0.0
-    for alpha in alphas:
-        losses.append([])
-        for fold in range(len(starts)):
-            fit, loss, starts[fold] = _fold_loss(
-                white, codes, folds == fold, alpha, starts[fold], tol
-            )
-            losses[-1].append(loss)
-            n_iter, gradient = max(n_iter, fit.n_iter), max(gradient, fit.gradient)
-        if sum(losses[-1]) > min(map(sum, losses)):
-            break
-    loss = _chosen(np.array(losses).T).sum() / len(codes)
-    return Probe(_share(_saved(loss, np.log(codes.max() + 1))), n_iter, gradient)
-
-
-def _fold_loss(white, codes, test, alpha, start, tol):
-    """Return a fit to training rows, its summed loss on test rows, the next start."""
-    present, train = np.unique(codes[~test], return_inverse=True)
-    n_classes = codes.max() + 1
-    start = None if start is None else start[present]
-    fit = fit_softmax(
-        white[~test], train, balanced_weights(train), alpha=alpha, start=start, tol=tol
-    )
-    # A class that training rows lack, or a sure wrong guess, costs ln(K n) and no more.
-    floor = 1.0 / (len(train) + 1)
-    p = np.zeros((test.sum(), n_classes))
-    p[:, present] = np.exp(fit.log_prob(white[test]))
-    p = (1.0 - floor) * p[np.arange(len(p)), codes[test]] + floor / n_classes
-    weights = np.zeros((n_classes, white.shape[1] + 1))
-    weights[present] = fit.weights
-    return fit, -np.log(p).sum(), weights
-
-
 def held_out_r2(features, values, folds):
     """Return the share of variance that a linear probe explains on other rows.
 
@@ -273,10 +187,11 @@ def held_out_r2(features, values, folds):
     Returns
     -------
     float
-        In [0, 1]. Penalties as in :func:`held_out_explicitness`.
+        In [0, 1]. Strengths of the penalty are chosen for each fold by the losses of
+        the others.
     """
     white = whiten_columns(features)
-    losses = np.empty((folds.max() + 1, len(_ALPHAS)))
+    losses = np.empty((folds.max() + 1, len(ALPHAS)))
     null = 0.0
     for fold, row in enumerate(losses):
         test = folds == fold
@@ -285,11 +200,11 @@ def held_out_r2(features, values, folds):
         x_mean = x.mean(axis=0)
         variance, axes = np.linalg.eigh((x - x_mean).T @ (x - x_mean))
         target = axes.T @ ((x - x_mean).T @ (y - y.mean()))
-        for a, alpha in enumerate(_ALPHAS):
+        for a, alpha in enumerate(ALPHAS):
             slope = axes @ (target / (variance + alpha))
             predicted = y.mean() + (white[test] - x_mean) @ slope
             row[a] = ((values[test] - predicted) ** 2).sum()
-    return _share(_saved(_chosen(losses).sum(), null))
+    return share(saved(chosen(losses).sum(), null))
 
 
 def single_latent_accuracy(latent, codes, folds):
@@ -356,16 +271,22 @@ def table_accuracy(cells, codes, folds):
     return float(right / len(codes))
 
 
-def _chosen(losses):
-    """Return the loss of each fold at the strength that is best for the others."""
+def chosen(losses):
+    """Return the loss of each fold at the strength that is best for the others.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n_folds, n_strengths)
+    """
     others = losses.sum(axis=0) - losses
     return losses[np.arange(len(losses)), others.argmin(axis=1)]
 
 
-def _saved(loss, null):
+def saved(loss, null):
     """Return the share of a loss that is saved; nothing can be saved of nothing."""
     return float(1.0 - loss / null) if null > 0 else 0.0
 
 
-def _share(value):
+def share(value):
+    """Return a share within [0, 1]."""
     return min(1.0, max(0.0, value))

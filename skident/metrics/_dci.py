@@ -4,11 +4,11 @@ from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from skident._compat import Interval, validate_params
 from skident._math import disentanglement
-from skident._math.correlation import rank_columns
 from skident._random import draw_seed, generator, new_seed
 from skident.metrics._factors import problem
 from skident.metrics._infomec import PARAMETERS
@@ -163,7 +163,7 @@ def dci_score(  # noqa: PLR0913 - every option by name
         factors, latents, discrete_factors=discrete_factors, discrete_latents=False,
         groups=groups, cv=cv, max_samples=max_samples, seed=seed,
     )  # fmt: skip
-    features = rank_columns(rows.latents)
+    features = rankdata(rows.latents, axis=0)
     rng = generator(seed, _TREES)
     forests = {"n_estimators": n_estimators, "n_jobs": n_jobs}
     importances, scores, chances = (

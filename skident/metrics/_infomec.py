@@ -19,6 +19,11 @@ from skident.metrics._factors import (
     paired,
     problem,
 )
+from skident.metrics._logistic import (
+    NOTHING,
+    held_out_explicitness,
+    in_sample_explicitness,
+)
 
 # Largest gradient of a probe; penalised ones need less to be exact to .0001.
 _TOL, _HELD_OUT_TOL = 1e-8, 1e-5
@@ -69,7 +74,7 @@ class InfoMEC(NamedTuple):
     discrete_latents : ndarray of shape (n_latents,), bool
         Which latents were taken as classes.
     n_iter : int
-        Newton steps of the longest fit of a logistic probe; 0 if no factor is discrete.
+        Steps of the longest fit of a logistic probe; 0 if no factor is discrete.
     gradient : float
         Largest entry of a gradient where such a fit ended; if all converged, at most
         1e-8 in reference mode, 1e-5 otherwise.
@@ -267,9 +272,9 @@ def normalised_information(rows, n_neighbors, n_bins, n_permutations, seed):
 def _explicitness(features, factor, discrete, folds, cv, seed):
     if discrete:
         labels = folds(factor, cv, seed, _FOLDS)
-        return probes.held_out_explicitness(features, factor, labels, _HELD_OUT_TOL)
+        return held_out_explicitness(features, factor, labels, _HELD_OUT_TOL)
     labels = folds(np.zeros(len(factor), dtype=np.intp), cv, seed, _FOLDS)
-    return probes.Probe(probes.held_out_r2(features, factor, labels), 0, 0.0)
+    return NOTHING._replace(score=probes.held_out_r2(features, factor, labels))
 
 
 def _reference(factors, latents, seed, *, discrete_factors, discrete_latents):
@@ -299,7 +304,7 @@ def _reference(factors, latents, seed, *, discrete_factors, discrete_latents):
     least = ranges[~which].max(initial=0.0) / 20.0
     active = ranges > np.where(which, 0.0, least)
     features = one_hot(standard, which)
-    found = [probes.in_sample_explicitness(features, c, _TOL) for c in codes]
+    found = [in_sample_explicitness(features, c, _TOL) for c in codes]
     kinds = np.ones(len(codes), bool), which
     return _result(nmi, active, found, kinds, _TOL)
 

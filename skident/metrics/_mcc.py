@@ -4,13 +4,13 @@ from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from skident._compat import Interval, StrOptions, validate_params
 from skident._math.correlation import (
     correlation_table,
     match,
     matched_worth,
-    rank_columns,
     standard_columns,
 )
 from skident._math.probes import canonical_order, clip_outliers
@@ -147,7 +147,7 @@ def mcc_score(
 
 def _robust(array, method):
     if method == "spearman":
-        return rank_columns(array)
+        return rankdata(array, axis=0)
     return clip_outliers(array, FARTHEST)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import digamma
 from sklearn.metrics import mutual_info_score
 
@@ -108,9 +107,3 @@ def test_plug_in_is_that_of_scikit_learn(seed):
     found = nearest.plug_in_information(first, second)
     assert found == pytest.approx(mutual_info_score(first, second), abs=1e-12)
     assert nearest.entropy(first) == pytest.approx(mutual_info_score(first, first))
-
-
-def test_ranks_share_the_mean():
-    values = np.random.default_rng(0).integers(20, size=50).astype(float)
-    found = nearest.ranks(nearest.sort_column(values))
-    np.testing.assert_allclose(found, stats.rankdata(values) - 1)

@@ -244,13 +244,13 @@ def test_same_seed_same_scores():
 def test_a_probe_that_does_not_converge_warns(monkeypatch):
     from sklearn.exceptions import ConvergenceWarning
 
-    from skident._math import softmax
+    from skident.metrics import _logistic
 
     s, u, _ = draw(0, 200, [3, 4])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         infomec_score(s, u, reference=True, random_state=0)
-    monkeypatch.setattr(softmax, "_MAX_ITER", 2)
+    monkeypatch.setattr(_logistic, "_MAX_ITER", 2)
     with pytest.warns(ConvergenceWarning, match="did not converge: its gradient is"):
         infomec_score(s, u, reference=True, random_state=0)
 

