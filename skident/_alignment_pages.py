@@ -4,6 +4,7 @@ import numpy as np
 
 from skident import _page
 from skident._conclusion import conclude_pair, conclude_study
+from skident._study_text import notes as study_notes
 from skident.plotting import AlignmentDisplay, StudyDisplay
 
 SCORES = {
@@ -115,22 +116,12 @@ def describe_study(study):
 
 
 def _study_notes(study):
-    items = [
+    size = (
         f"{len(study.run_table_['run'])} runs, {len(study.embedding_):,} rows; errors "
         f"are in units of the {study.diameter} diameter, intervals of level "
-        f"{study.confidence_level:.4g}."
-    ]
-    if study.ica_efficiency_ is not None:
-        low, high = study.ica_efficiency_interval_
-        items.append(
-            f"ICA efficiency {study.ica_efficiency_:.0%} [{low:.0%}, {high:.0%}]."
-        )
-    if study.bound_ is not None:
-        items.append(
-            f"Theorem 1: the rigid error is at most {study.bound_:.3g} times a "
-            "constant of the width, if all runs reconstruct alike."
-        )
-    return items
+        f"{study.confidence_level:.4g}"
+    )
+    return [size, *study_notes(study)]
 
 
 def _factors(table):

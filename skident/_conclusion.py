@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skident._math.alignment import STABLE
 from skident._math.ica import gaussian_level
 from skident._whiten_ica import WhitenICA
 
@@ -12,7 +13,7 @@ from skident._whiten_ica import WhitenICA
 _FAR, _CHANCE = 0.5, 0.9
 # Errors are about the same within this part of chance.
 _SAME = 0.1
-_STABLE, _EFFICIENT = 0.9, 0.8
+_EFFICIENT = 0.8
 _UNEQUAL = 1.1
 _MOST_ROWS = 30_000
 _NO_TRUTH = (
@@ -64,7 +65,7 @@ def conclude_pair(errors, sides=()):
     found.ratio = float(np.max(errors.max_diameters) / np.min(errors.max_diameters))
     if "ica" not in found.error or found.best() is None or _axes(found):
         return _conclude(found, None, None)
-    if errors.ica_stability.min() < _STABLE:
+    if errors.ica_stability.min() < STABLE:
         stability = "{:.2f} and {:.2f}".format(*errors.ica_stability)
         reason = f"ICA finds other axes on other folds (stability {stability})"
         return _conclude(found, False, f"{reason}: nothing can be said of them.")
@@ -108,10 +109,10 @@ def conclude_study(study):
     if stability is None or found.best() is None or _axes(found):
         return _conclude(found, None, None)
     # Not by the efficiency: on the same rows, ICA agrees about axes of noise, too.
-    n_stable, n_all = int(np.sum(stability >= _STABLE)), len(stability)
+    n_stable, n_all = int(np.sum(stability >= STABLE)), len(stability)
     reason = (
         f"{n_stable} of {n_all} independent components of the consensus come back from "
-        f"run to run (mean correlation at least {_STABLE})"
+        f"run to run (mean correlation at least {STABLE})"
     )
     if not n_stable:
         reason += ": the axes of ICA are arbitrary, or the runs too noisy to tell."

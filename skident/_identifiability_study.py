@@ -1,5 +1,6 @@
 """A study of whether a model that is trained again learns the same, and the truth."""
 
+import itertools
 import warnings
 from numbers import Integral, Real
 
@@ -24,7 +25,6 @@ from skident._study_pairs import compare_pairs
 from skident._study_runs import (
     decoder_constant,
     draw_rows,
-    pairs_of,
     seeded_models,
     train,
 )
@@ -389,7 +389,7 @@ class IdentifiabilityStudy(
         n_rows = _n_rows(sides[0], max(4, self.cv))
         protocol = self._protocol(np.arange(n_rows), ("rigid",), 1, 0)
         found = compare_pairs(
-            protocol, sides, pairs_of(len(sides)), None,
+            protocol, sides, list(itertools.combinations(range(len(sides)), 2)), None,
             n_jobs=self.n_jobs, advance=lambda: None,
         )  # fmt: skip
         return -float(np.mean([one.errors.error[0] for one in found]))

@@ -1,7 +1,6 @@
 """The runs of a study: clones trained with seeds of their own, and their decoders."""
 
 import contextlib
-import itertools
 import os
 
 import numpy as np
@@ -185,11 +184,6 @@ def seeded_models(estimator, n_runs, seed, stream):
     """Return one reseeded clone a run, and whether seeds make a difference."""
     drawn = [reseeded(estimator, generator(seed, stream, k)) for k in range(n_runs)]
     return [model for model, _ in drawn], all(found for _, found in drawn)
-
-
-def pairs_of(n_runs):
-    """Return all pairs of runs in order."""
-    return list(itertools.combinations(range(n_runs), 2))
 
 
 @contextlib.contextmanager

@@ -1,6 +1,10 @@
 """The tables of a study: what it makes of representations of the same rows."""
 
+import itertools
+import warnings
+
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from skident._math.consensus import generalized_procrustes
 from skident._math.paired_rows import open_rows
@@ -13,7 +17,6 @@ from skident._study_pairs import (
     interval_over_runs,
     score_factors,
 )
-from skident._study_runs import pairs_of
 from skident._validation import as_rows
 from skident.metrics._crossfit import Workers
 from skident.metrics._protocol import Protocol, efficiency_with_interval
@@ -37,7 +40,10 @@ class StudyTables:
         protocol = self._protocol(
             codes, self.transformations, self.n_resamples, alignment_seed
         )
-        sides, pairs = [open_rows(Z) for Z in embeddings], pairs_of(len(embeddings))
+        sides, pairs = (
+            [open_rows(Z) for Z in embeddings],
+            list(itertools.combinations(range(len(embeddings)), 2)),
+        )
         solved = protocol.unmix(sides, Workers(self.n_jobs, lambda n: None))
         with progress_bar(len(pairs), "pairs", verbose=self.verbose) as advance:
             found = compare_pairs(
@@ -45,6 +51,12 @@ class StudyTables:
             )
         self._tabulate(found, pairs, seed)
         self._consensus = generalized_procrustes(sides, self.reference_run_)
+        if not self._consensus.converged:
+            warnings.warn(
+                "The consensus did not settle: the representations leave its turns "
+                "free, so that its axes depend on where the search ended.",
+                ConvergenceWarning,
+            )
         self.embedding_ = self._consensus.apply(embeddings)
         self.components_ = self.component_mean_ = None
         self.component_stability_ = self.component_lowest_ = None

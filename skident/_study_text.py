@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_STABLE = 0.9
+from skident._math.alignment import STABLE
 
 
 def summarize(study):
@@ -24,25 +24,32 @@ def summarize(study):
         "diameter",
         *_error_lines(study.table_, level),
     ]
-    if study.ica_efficiency_ is not None:
-        low, high = study.ica_efficiency_interval_
-        lines.append(
-            f"ICA efficiency {study.ica_efficiency_:.0%} [{low:.0%}, {high:.0%}]"
-        )
-    if study.bound_ is not None:
-        lines.append(
-            f"theorem 1: sqrt((1 + L)^2 (1 + L')^2 - 1) = {study.bound_:.3g}, up to a "
-            "constant an upper bound of the rigid error"
-        )
+    lines += notes(study)
     if study.component_stability_ is not None:
-        stable = int(np.sum(study.component_stability_ >= _STABLE))
+        stable = int(np.sum(study.component_stability_ >= STABLE))
         lines.append(
             f"{stable} of {len(study.component_stability_)} independent components are "
-            f"stable (correlation between runs at least {_STABLE})"
+            f"stable (correlation between runs at least {STABLE})"
         )
     if study.factor_table_ is not None:
         lines += ["", *_factor_lines(study.factor_table_, level)]
     return "\n".join(lines)
+
+
+def notes(study):
+    """Return what a study says of ICA and of theorem 1 as a list of text."""
+    items = []
+    if study.ica_efficiency_ is not None:
+        low, high = study.ica_efficiency_interval_
+        items.append(
+            f"ICA efficiency {study.ica_efficiency_:.0%} [{low:.0%}, {high:.0%}]"
+        )
+    if study.bound_ is not None:
+        items.append(
+            f"theorem 1: the rigid error is at most {study.bound_:.3g} times a "
+            "constant of the width, if all runs reconstruct alike"
+        )
+    return items
 
 
 def _error_lines(table, level):

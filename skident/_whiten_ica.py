@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skident._blockwise import as_source, by_blocks
 from skident._compat import Interval, StrOptions, fit_context
 from skident._math import contrasts, ica, restarts
+from skident._math.alignment import STABLE
 from skident._math.frames import FRAMES
 from skident._math.threads import workers
 from skident._math.whitening import SOLVERS, centred_product, whiten
@@ -29,7 +30,6 @@ from skident._validation import (
     validate_rows,
 )
 
-_STABLE = 0.9
 _NAMED = 10
 
 
@@ -524,11 +524,11 @@ class WhitenICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "each other.",
                 UserWarning,
             )
-        loose = getattr(self, "stability_", np.ones(1)) < _STABLE
+        loose = getattr(self, "stability_", np.ones(1)) < STABLE
         if loose.any():
             warnings.warn(
                 f"Not identified: component(s) {_listed(loose)} have stability below "
-                f"{_STABLE}: Gaussian sources, or too few rows.",
+                f"{STABLE}: Gaussian sources, or too few rows.",
                 UserWarning,
             )
 

@@ -18,6 +18,8 @@ UNITLESS = {"linear", "ica"}
 # themselves: exact where columns are nearly dependent. Else on their moments.
 SMALL = 2**20
 _FEW_ROWS = 2
+# Axes of ICA that agree less than this, by correlation, are not identified.
+STABLE = 0.9
 _SMALLEST = 1e-100
 # Gradient at which ICA stops; where a pass has more than so many multiplications, half
 # of its sampling error if that is larger.

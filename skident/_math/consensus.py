@@ -23,11 +23,14 @@ class Consensus(NamedTuple):
         Mean of each side.
     target : ndarray of shape (width,)
         Mean of the reference, which is that of the consensus.
+    converged : bool
+        Whether the last round changed next to nothing.
     """
 
     rotations: list
     centres: list
     target: np.ndarray
+    converged: bool
 
     def apply(self, arrays):
         """Return the mean of the mapped rows, float64."""
@@ -59,7 +62,8 @@ def generalized_procrustes(sides, reference):
     widths = [side.shape[1] for side in sides]
     width, edges = max(widths), np.cumsum([0, *widths])
     unit = max(side.unit for side in sides)
-    means, products = _moments(sides, edges, unit)
+    products = _products(sides, edges, unit)
+    centres = [side.centre * side.unit for side in sides]
 
     def cross(r, s):
         return products[edges[r] : edges[r + 1], edges[s] : edges[s + 1]]
@@ -85,8 +89,9 @@ def generalized_procrustes(sides, reference):
     back = _turn(rotations[reference].T @ np.eye(widths[reference], width), width, 0.0)
     return Consensus(
         [R @ back for R in rotations],
-        [mean * unit for mean in means],
-        pad_columns(means[reference][None] * unit, width)[0],
+        centres,
+        pad_columns(centres[reference][None], width)[0],
+        bool(change <= _TOL),
     )
 
 
@@ -94,20 +99,13 @@ def _turn(cross, real, noise):
     return orthogonal_factor(cross, real, noise)[0]
 
 
-def _moments(sides, edges, unit):
-    """Return means, and the products of all centred columns with each other."""
+def _products(sides, edges, unit):
+    """Return the products of all centred columns with each other, in one unit."""
     n, total = sides[0].shape[0], edges[-1]
-    sums, products = np.zeros(total), np.zeros((total, total))
+    products = np.zeros((total, total))
     for rows in blocks(n, total):
         block = np.concatenate(
             [side.take(rows, np.float64) * (side.unit / unit) for side in sides], axis=1
         )
-        sums += block.sum(axis=0)
         products += block.T @ block
-    products -= np.outer(sums, sums) / n
-    offsets = np.split(sums / n, edges[1:-1])
-    means = [
-        (side.centre * (side.unit / unit)) + offset
-        for side, offset in zip(sides, offsets, strict=True)
-    ]
-    return means, products
+    return products

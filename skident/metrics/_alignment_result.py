@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skident._math.alignment import STABLE
 from skident._validation import check_finite
 
 NOTHING = 1e-12
@@ -11,9 +12,9 @@ NOTHING = 1e-12
 _ENOUGH = 0.05
 # Fewer training rows a column than this, and a curve says nothing of its end.
 _ROWS_A_COLUMN = 3
-# Axes of ICA that agree less between folds are named in the table, as are diameters
-# further apart, and outliers that make the largest distance so many times the robust.
-_STABLE, _UNEQUAL, _OUTLIERS = 0.9, 1.5, 3.0
+# Diameters that are further apart are named in the table, as are outliers that make the
+# largest distance so many times the robust one.
+_UNEQUAL, _OUTLIERS = 1.5, 3.0
 _ALL_BUT_EXACT = 1e-6
 
 
@@ -169,7 +170,7 @@ class AlignmentErrors(NamedTuple):
     def _cautions(self):
         """Return what else a reader must know, in words."""
         lines = []
-        if self.ica_stability is not None and self.ica_stability.min() < _STABLE:
+        if self.ica_stability is not None and self.ica_stability.min() < STABLE:
             lines.append(
                 "ICA finds other axes on other folds (stability {:.2f} and {:.2f}): "
                 "its error depends on the seed".format(*self.ica_stability)

@@ -3,12 +3,12 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skident._math.alignment import STABLE
 from skident.plotting._alignment import draw_errors
 from skident.plotting._panels import BLANK, BLUE, GREY, PanelDisplay
 
 # In cells of a matrix with no more runs, errors are written out.
 _WRITTEN = 10
-STABLE = 0.9
 
 
 class StudyDisplay(PanelDisplay):

@@ -57,6 +57,8 @@ def test_no_small_turn_brings_sides_nearer(seed):
         assert np.linalg.eigvalsh((product + product.T) / 2).min() > 0, r
     for R in found.rotations:
         np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+    # in the axes of the reference, which all turn to and which turns to none
+    np.testing.assert_allclose(found.rotations[0], np.eye(3), atol=1e-12)
 
 
 def test_narrow_sides_are_padded_and_noise_averages_out():

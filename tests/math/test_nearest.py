@@ -107,3 +107,17 @@ def test_plug_in_is_that_of_scikit_learn(seed):
     found = nearest.plug_in_information(first, second)
     assert found == pytest.approx(mutual_info_score(first, second), abs=1e-12)
     assert nearest.entropy(first) == pytest.approx(mutual_info_score(first, first))
+
+
+def test_equal_values_share_a_rank():
+    """So that the order of rows that are equal in a column does not matter."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(6, size=(2, 200)).astype(float)
+    order = rng.permutation(200)
+    found = [
+        nearest.kraskov_information(
+            nearest.sort_column(first[rows]), nearest.sort_column(second[rows]), 3
+        )
+        for rows in (np.arange(200), order)
+    ]
+    assert found[0] == pytest.approx(found[1], abs=1e-12)
