@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skident import CondTotalCorrelation
 from skident._math.information import Estimate
 from skident._verdict import judge, judge_capacity
 from skident.metrics import BipartiteInformation
